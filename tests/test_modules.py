@@ -83,7 +83,6 @@ TESTED_IN = {
     "tests/wasm/test_file.py": ["alphazero/web/one_file.py"],
     "tests/wasm/test_network.py": ["alphazero/wasm/layers.py"],
     "tests/web/test_engine.py": ["alphazero/web/kept.py", "alphazero/web/searches.py", "alphazero/web/seats.py"],
-    "tests/web/test_oracle.py": ["alphazero/web/review.py"],
     "tests/web/test_viewer.py": ["alphazero/web/server.py"],
     "tests/web/test_watch.py": ["alphazero/commands/watch.py", "alphazero/web/tables.py"],
 }  # fmt: skip

@@ -19,8 +19,7 @@ from alphazero.errors import InputError, Terminated, quote
 from alphazero.game.record import parse_record
 from alphazero.players.contestants import Contestant
 from alphazero.web.message import BadMessage, Question
-from alphazero.web.review import review
-from alphazero.web.searches import MOST_SIMULATIONS, Grown, Stop, Trees, choose, policy_of
+from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review, short_search
 from alphazero.web.tables import Table, is_game, title_of
 
 Answer = dict[str, Any]
@@ -28,8 +27,6 @@ QUICK = (
     "welcome", "game", "position", "policy", "oracle", "tree", "record", "load", "runs", "run", "run_games",
     "tournaments", "tournament", "tournament_game",
 )  # fmt: skip
-SIDES = 2
-"""Analyses of a viewer side by side."""
 MOST_EDGES = 40
 """Actions at a node of the tree that a page shows, the most visited."""
 
@@ -99,7 +96,7 @@ class Engine:
             return self._tables[name]
 
     def _table(self, question: Question) -> Table:
-        return self.table_named(question.text("game"))
+        return self.table_named(question.game)
 
     # --- quick questions ---
 
@@ -130,10 +127,10 @@ class Engine:
         return {"results": table.results(table.position(question))}
 
     def _tree(self, viewer: object, question: Question) -> Answer:
-        tree = self.trees.get(viewer, question.number("side", 0, SIDES - 1, 0))
+        tree = self.trees.get(viewer, question.side)
         if tree is None or tree.position is None:
             raise InputError("there is no search to look into yet: start the analysis")
-        path, root = question.actions("path"), tree.position
+        path, root = question.path, tree.position
         node, position = tree.look(path), root
         for action in path:
             position = position.play(action)
@@ -146,7 +143,7 @@ class Engine:
         return {"text": self._table(question).record_text(question)}
 
     def _load(self, viewer: object, question: Question) -> Answer:
-        record = parse_record(question.text("text", 60_000, printable=False).encode(errors="replace"), "the file")
+        record = parse_record(question.text.encode(errors="replace"), "the file")
         table = self.table_named(self.stage.name if record.game == self.stage.loaded.game.name else record.game)
         return table.record_fields(record)
 
@@ -172,39 +169,33 @@ class Engine:
 
     def _tournament_game(self, viewer: object, question: Question) -> Answer:
         found = _watch().read_tournament(self.stage.tournaments, question)
-        number = question.number("number", 0, max(0, len(found.records) - 1))
-        if not found.records:
-            raise InputError("this tournament has no game yet: come back when one is over")
-        return self.table_named(found.game).record_fields(found.records[number])
+        if question.number >= len(found.records):
+            raise InputError(f"this tournament has no game {question.number} yet: come back when it is over")
+        return self.table_named(found.game).record_fields(found.records[question.number])
 
     # --- searches ---
 
     def _move(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
         table = self._table(question)
         seat, step, generation = table.seat(question)
-        position, seed = table.position(question), question.number("seed", 0, 1 << 31, 0)
-        yield choose(seat, step, generation, position, seed, stop)
+        yield choose(seat, step, generation, table.position(question), question.seed, stop)
 
     def _analyse(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
         table = self._table(question)
         seat, _, generation = table.seat(question)
-        side, limit = question.number("side", 0, SIDES - 1, 0), question.number("limit", 1, MOST_SIMULATIONS)
-        position = table.position(question)
-        tree = self.trees.get(viewer, side)
-        if tree is None or tree.key != (table.game.name, seat.id, seat.net(generation)) or question.flag("fresh"):
+        position, tree = table.position(question), self.trees.get(viewer, question.side)
+        if tree is None or tree.key != (table.game.name, seat.id, seat.net(generation)) or question.fresh:
             tree = Grown(seat, generation, table.game)
         if stop.is_set():
             return
-        self.trees.put(viewer, side, tree)
-        yield from tree.grow(position, limit, stop)
+        self.trees.put(viewer, question.side, tree)
+        yield from tree.grow(position, question.limit, stop)
 
     def _review(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
         table = self._table(question)
-        seat, generation = None, None
-        if question.has("player"):
-            seat, _, generation = table.seat(question)
-        simulations = question.number("simulations", 1, 2000, 100)
-        yield from review(table, seat, generation, simulations, table.position(question), stop)
+        seat, _, generation = table.seat(question) if question.player else (None, 0, None)
+        analysis = short_search(seat, generation, table.game, question.simulations) if seat else None
+        yield from review(table.position(question), analysis, question.simulations, table.results, stop)
 
 
 def _watch() -> Any:

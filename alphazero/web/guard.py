@@ -11,7 +11,10 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
-from urllib.parse import parse_qs
+
+from fastapi import WebSocket
+from fastapi.requests import HTTPConnection
+from fastapi.responses import PlainTextResponse, RedirectResponse
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Any]]
@@ -50,23 +53,30 @@ class Guard:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
-        headers = _headers_of(scope)
-        fault = self._fault(scope, headers)
-        if fault:
-            await _refuse(scope, receive, send, fault)
-        elif self._token and scope["type"] == "http" and self._given_token(scope):
-            await self._welcome(scope, send)
-        else:
-            await self._app(scope, receive, _with_headers(send))
+        asked, answer = HTTPConnection(scope), self._app
+        if fault := self._fault(asked):
+            if scope["type"] == "websocket":
+                await WebSocket(scope, receive, send).close(POLICY, fault)
+                return
+            answer = PlainTextResponse(fault, REFUSED)
+        elif self._token and scope["type"] == "http" and "token" in asked.query_params:
+            # the token is kept in a cookie, and the browser sent to the address without it. Strict would withhold the
+            # cookie from the page that another site's link leads to. Lax gives it to such links alone, which are GETs
+            # of files and change nothing; a websocket of another site is refused by its Origin.
+            cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Lax; Path=/"
+            answer = RedirectResponse("/", 303, {"Set-Cookie": cookie, "Cache-Control": "no-store"})
+        await answer(scope, receive, _with_headers(send))
 
-    def _fault(self, scope: Scope, headers: dict[str, list[str]]) -> str:
+    def _fault(self, asked: HTTPConnection) -> str:
         """The reason to refuse a request; empty if there is none."""
-        hosts, origins = headers.get("host", []), headers.get("origin", [])
-        if len(hosts) != 1 or not self._knows(hosts[0], scope):
+        hosts, origins = asked.headers.getlist("host"), asked.headers.getlist("origin")
+        if len(hosts) != 1 or not self._knows(hosts[0], asked.scope):
             return "This page answers only to the address that it was started with."
-        if origins and (len(origins) > 1 or origins[0].lower() not in _origins_of(hosts[0])):
+        own = (f"http://{hosts[0].lower()}", f"https://{hosts[0].lower()}")
+        if origins and (len(origins) > 1 or origins[0].lower() not in own):
             return "This page takes no requests from other pages."
-        if self._token and not self._knows_token(scope, headers):
+        given = asked.query_params.get("token", ""), asked.cookies.get(self._cookie, "")
+        if self._token and not any(hmac.compare_digest(word.encode(), self._token.encode()) for word in given):
             return "This page needs its token: open the address that was printed when it was started."
         return ""
 
@@ -81,27 +91,6 @@ class Guard:
         # with 0.0.0.0 the page has all addresses of this machine: the one that the request came to is among them
         here = scope.get("server")
         return self._any_address and here is not None and _is_address(name, str(here[0]))
-
-    def _given_token(self, scope: Scope) -> bool:
-        return "token" in parse_qs(scope.get("query_string", b"").decode("latin-1"))
-
-    def _knows_token(self, scope: Scope, headers: dict[str, list[str]]) -> bool:
-        given = parse_qs(scope.get("query_string", b"").decode("latin-1")).get("token", [])
-        for text in headers.get("cookie", []):
-            for cookie in text.split(";"):  # those of other programs may hold anything
-                name, _, value = cookie.strip().partition("=")
-                if name == self._cookie:
-                    given.append(value)
-        return any(hmac.compare_digest(word.encode(), self._token.encode()) for word in given)
-
-    async def _welcome(self, scope: Scope, send: Send) -> None:
-        """Keeps the token in a cookie, and sends the browser to the address without it."""
-        # Strict would withhold the cookie from the page that another site's link leads to. Lax gives it to such links
-        # alone, which are GETs of files and change nothing; a websocket of another site is refused by its Origin.
-        cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Lax; Path=/"
-        headers = [(b"location", b"/"), (b"set-cookie", cookie.encode()), (b"cache-control", b"no-store")]
-        await send({"type": "http.response.start", "status": 303, "headers": headers})
-        await send({"type": "http.response.body", "body": b""})
 
 
 def allowed_hosts(host: str) -> set[str]:
@@ -134,35 +123,14 @@ def _is_address(host: str, address: str) -> bool:
     return (getattr(asked, "ipv4_mapped", None) or asked) == (getattr(here, "ipv4_mapped", None) or here)
 
 
-def _headers_of(scope: Scope) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for name, value in scope["headers"]:
-        found.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
-    return found
-
-
-def _origins_of(host: str) -> tuple[str, ...]:
-    return f"http://{host.lower()}", f"https://{host.lower()}"
-
-
-async def _refuse(scope: Scope, receive: Receive, send: Send, sentence: str) -> None:
-    if scope["type"] == "websocket":
-        await receive()
-        await send({"type": "websocket.close", "code": POLICY, "reason": sentence})
-        return
-    send = _with_headers(send)
-    headers = [(b"content-type", b"text/plain; charset=utf-8")]
-    await send({"type": "http.response.start", "status": REFUSED, "headers": headers})
-    await send({"type": "http.response.body", "body": sentence.encode()})
-
-
 def _with_headers(send: Send) -> Send:
     """Adds HEADERS to the answer."""
-    added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
 
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), *added]}
+            given = dict(message.get("headers", ()))
+            added = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+            message = {**message, "headers": list({**added, **given}.items())}
         await send(message)
 
     return sending

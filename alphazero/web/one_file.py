@@ -30,7 +30,7 @@ from alphazero.wasm.moves import add_moves
 from alphazero.wasm.network import program_of
 from alphazero.wasm.oracle import oracle_engine
 from alphazero.web.message import plain_number
-from alphazero.web.seats import Slider, _size_of, is_figure, slider_of
+from alphazero.web.seats import Slider, is_figure, size_of, slider_of
 from alphazero.web.tables import plain_name, title_of
 
 PAGE = Path(__file__).with_name("page")
@@ -139,7 +139,7 @@ def note_of(card: Mapping[str, Any]) -> str:
     """A line that says how a net was made and how strong it is."""
     description = card.get("description")
     said = [description] if isinstance(description, str) else []
-    said.append(_size_of(card))
+    said.append(size_of(card))
     rating = card.get("rating")
     if isinstance(rating, Mapping) and isinstance(elo := rating.get("elo"), int) and is_figure(elo):
         said.append(f"{elo:+} Elo above {rating.get('above')}")

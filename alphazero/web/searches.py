@@ -1,4 +1,4 @@
-"""Searches for the page: a move of a contestant, and an analysis that grows while somebody looks.
+"""Searches for the page: a contestant's move, an analysis that grows while somebody looks, the review of a game.
 
 Each is a generator that gives what it has found so far, until it is done or its `Stop` is set.
 """
@@ -24,17 +24,19 @@ from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, Node
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_node
+from alphazero.web.message import MOST_SIMULATIONS
 from alphazero.web.seats import WAIT, Seat
 
 INTERVAL = 0.12
 """Least seconds between two reports of an analysis."""
 MOST_REPORTING = 0.2
 """The part of an analysis's time that its reports may take; in large games the words of the moves take most of it."""
-MOST_SIMULATIONS = 200_000
 MOST_TREE_BYTES = 192 << 20
 """Most memory of the tree of an analysis."""
 MOST_TREES = 8
 """Trees that are kept for all viewers together."""
+MOST_PLIES = 600
+"""The longest game that is reviewed."""
 MOST_LINES, MOST_MOVES = 32, 12
 """Actions whose expected play is told, and how far."""
 
@@ -79,10 +81,7 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
         raise IllegalAction("the game is over: no action can be played")
     begin = time.monotonic()
     with seat.playing(step, generation, seed, stop) as player:
-        # while it waited for its turn, the move may have become unwanted
-        answer = None if stop.is_set() else _answer(player, position, seed, stop)
-    if answer is None:
-        raise Stopped
+        answer = _answer(player, position, seed, stop)
     if isinstance(answer, Forfeit):
         return {"forfeit": str(answer)[:300]}
     if answer not in position.legal_actions:
@@ -92,21 +91,18 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
 
 def _answer(player: Player, position: Position, seed: int, stop: Stop) -> int | Forfeit:
     """The action, or the forfeit. Raises Stopped, so that the seat keeps no player who was interrupted."""
-    try:
-        with stop.calling(player.interrupt):
-            try:
-                action = _ask(player, position, seed)
-            except Stopped:
-                if stop.is_set():
-                    raise
-                action = _ask(player, position, seed)  # an earlier answer was there when it was to be interrupted
-    except Forfeit as forfeit:
+    for _ in range(2):  # the first time it may end by an interruption that came behind an earlier answer
         if stop.is_set():
-            raise Stopped from None
-        return forfeit
-    if stop.is_set():
-        raise Stopped
-    return action
+            break
+        with contextlib.suppress(Stopped):
+            try:
+                with stop.calling(player.interrupt):
+                    answer: int | Forfeit = _ask(player, position, seed)
+            except Forfeit as forfeit:
+                answer = forfeit
+            if not stop.is_set():
+                return answer
+    raise Stopped
 
 
 def _ask(player: Player, position: Position, seed: int) -> int:
@@ -280,3 +276,39 @@ def short_search(seat: Seat, generation: int | None, game: Game, simulations: in
     """An analysis for many positions of one game."""
     evaluate, learned = seat.evaluate(generation)
     return Analysis(kernels_of(game), replace(learned, num_simulations=simulations), evaluate)
+
+
+# --- a review ---
+
+
+def review(
+    position: Position,
+    analysis: Analysis | None,
+    simulations: int,
+    results: Callable[[Position], list[dict[str, Any]]],
+    stop: Stop,
+) -> Iterator[dict[str, Any]]:
+    """A report for every position of the game, in order, by which the page judges the moves.
+
+    It has the position's `value`, the expected score of the first player from 0 to 1 (exact at the end of the game,
+    None without an `analysis`), the move that was played there, and the exact `results`.
+    """
+    if position.ply > MOST_PLIES:
+        raise InputError(f"a game of more than {MOST_PLIES} plies is too long for a review")
+    for ply, at in enumerate(position.history):
+        row: dict[str, Any] = {"ply": ply, "mover": at.to_play, "value": None}
+        if at.terminal:
+            row["value"] = (at.outcome + 1) / 2
+        elif analysis is not None:
+            with analysis.on_one_thread():
+                analysis.begin(at)
+                while analysis.simulations < simulations and not analysis.finished and not stop.is_set():
+                    analysis.step()
+            value = analysis.node().value  # for the player to move
+            row["value"] = round((1 + (value if at.to_play == 0 else -value)) / 2, 4)
+        if stop.is_set():
+            return
+        if ply < position.ply:
+            action = position.actions[ply]
+            row |= {"action": action, "word": at.format(action), "results": results(at)}
+        yield {"rows": [row], "of": position.ply + 1, "more": ply < position.ply}

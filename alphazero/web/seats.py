@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import re
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeGuard
 
@@ -25,6 +24,7 @@ from alphazero.players.contestants import (
     PLAY,
     Contestant,
     check_net,
+    checkpoint_of,
     find_checkpoint,
     find_net,
     make_player,
@@ -60,7 +60,7 @@ class Slider:
     """`simulations` or `depth`."""
     steps: tuple[int, ...]
     start: int
-    measured: Mapping[int, str]
+    measured: Mapping[int, str] = field(default_factory=dict)
     """The strength that was measured at a step, in words."""
 
     def as_fields(self) -> dict[str, Any]:
@@ -68,111 +68,57 @@ class Slider:
         return {**vars(self), "measured": [self.measured.get(step, "") for step in self.steps]}
 
 
-class Seat(ABC):
-    """One contestant of the page."""
+@dataclass(eq=False)
+class Seat:
+    """One contestant of the page: a net, or what the command line would open by a text."""
 
-    def __init__(self, id: str, title: str, note: str = "", slider: Slider | None = None):
-        self.id, self.title, self.note, self.slider = id, title, note, slider
+    id: str
+    title: str
+    loaded: LoadedGame
+    note: str = ""
+    slider: Slider | None = None
+    text: str = ""
+    """Used without a net; `{}` in it stands for the slider's number."""
+    net_of: Callable[[int | None], NeuralNet] | None = None
+    """From a generation, where there are some, to the network that it asks now; None means the best of a run."""
+    run: Path | None = None
 
-    searches = False
-    """`evaluate` gives the evaluations of a search, so the contestant can analyse."""
-
-    def generations(self) -> list[int]:
-        """The generations to choose from; none if the contestant is not a run."""
-        return []
+    @property
+    def searches(self) -> bool:
+        """`evaluate` gives the evaluations of a search, so the contestant can analyse."""
+        return self.net_of is not None or self.id == "mcts"
 
     def net(self, generation: int | None) -> NeuralNet | None:
-        """The network that it asks now, if it has one; the best of a run without a generation. Raises InputError."""
-        return None
+        """The network that it asks now, if it has one. Raises InputError."""
+        return self.net_of(generation) if self.net_of else None
 
-    @abstractmethod
     @contextmanager
     def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
         """A player for one move; raises Stopped if `stop` is set while it waits for its turn."""
+        if (net := self.net(generation)) is not None:
+            yield make_player(net, self.loaded, seed=seed, simulations=step)
+        else:
+            yield make_player(self.text.format(step), self.loaded, seed=seed)
 
     def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
         """The evaluations for one search, and the settings that it learned with. Raises InputError."""
-        raise InputError(f"{self.title} does not search, so it cannot analyse: choose a net or mcts")
+        if not self.searches:
+            raise InputError(f"{self.title} does not search, so it cannot analyse: choose a net or mcts")
+        kernels = kernels_of(self.loaded.game)
+        if (net := self.net(generation)) is None:
+            return playouts(kernels, 0), PLAY
+        return Evaluator(kernels, net, CACHE_SIZE, sees_wins=True), search_of(net, self.title)
 
     def as_fields(self) -> dict[str, Any]:
-        """The contestant for a message."""
+        """The contestant for a message, with the generations of a run to choose from."""
         return {
             "id": self.id, "title": self.title, "note": self.note, "searches": self.searches,
-            "slider": self.slider and self.slider.as_fields(), "generations": self.generations(),
+            "slider": self.slider and self.slider.as_fields(),
+            "generations": generations_of(self.run, "generation") if self.run else [],
         }  # fmt: skip
 
 
-class PlainSeat(Seat):
-    """A contestant that the command line would open by a text; `{}` in it stands for the slider's number."""
-
-    def __init__(self, id: str, title: str, loaded: LoadedGame, text: str, note: str, slider: Slider | None = None):
-        super().__init__(id, title, note, slider)
-        self._loaded, self._text = loaded, text
-
-    @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
-        yield make_player(self._text.format(step), self._loaded, seed=seed, threads=1)
-
-
-class PlayoutSeat(PlainSeat):
-    """A search with random playouts."""
-
-    searches = True
-
-    def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
-        return playouts(kernels_of(self._loaded.game), 0), PLAY
-
-
-class NetSeat(Seat):
-    """A network."""
-
-    searches = True
-    _loaded: LoadedGame
-
-    @abstractmethod
-    def net(self, generation: int | None) -> NeuralNet:
-        """The net of that generation, where there are some."""
-
-    @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
-        yield make_player(self.net(generation), self._loaded, seed=seed, simulations=step)
-
-    def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
-        net = self.net(generation)
-        evaluator = Evaluator(kernels_of(self._loaded.game), net, CACHE_SIZE, sees_wins=True)
-        return evaluator, search_of(net, self.title)
-
-
-class SavedNetSeat(NetSeat):
-    """A network in a file, or the net of a run's generation."""
-
-    def __init__(self, id: str, title: str, loaded: LoadedGame, nets: Nets, text: str, run: Path | None = None):
-        self._loaded, self._nets, self._text, self._run = loaded, nets, text, run
-        card: Mapping[str, Any] = {}
-        if run is None:
-            _, card = find_net(text, loaded)
-        super().__init__(id, title, _size_of(card) if run is None else "a run's net", slider_of(card))
-
-    def generations(self) -> list[int]:
-        return [] if self._run is None else generations_of(self._run, "generation")
-
-    def net(self, generation: int | None) -> NeuralNet:
-        text = self._text if generation is None or self._run is None else f"{self._text}:{generation}"
-        return self._nets.get(find_checkpoint(text, self._loaded))
-
-
-class GivenNetSeat(NetSeat):
-    """A network that was given as an object."""
-
-    def __init__(self, id: str, title: str, loaded: LoadedGame, net: NeuralNet):
-        check_net(net, loaded.game)
-        super().__init__(id, title, _size_of(net.card), slider_of(net.card))
-        self._loaded, self._net = loaded, net
-
-    def net(self, generation: int | None) -> NeuralNet:
-        return self._net
-
-
+@dataclass(eq=False, kw_only=True)
 class GivenSeat(Seat):
     """A player that one viewer at a time may ask: a program, a function, a contestant with settings.
 
@@ -180,10 +126,9 @@ class GivenSeat(Seat):
     as an object stays the same one.
     """
 
-    def __init__(self, id: str, title: str, make: Callable[[], Player]):
-        super().__init__(id, title, "as given where this page was started")
-        self._make, self._lock = make, threading.Lock()
-        self._player: Player | None = None
+    make: Callable[[], Player]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _player: Player | None = None
 
     @contextmanager
     def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
@@ -191,11 +136,22 @@ class GivenSeat(Seat):
             if stop.is_set():
                 raise Stopped
         try:
-            player, self._player = self._player or self._make(), None
+            player, self._player = self._player or self.make(), None
             yield player
             self._player = player
         finally:
             self._lock.release()
+
+
+def saved_net(id: str, title: str, loaded: LoadedGame, nets: Nets, text: str, run: Path | None = None) -> Seat:
+    """The seat of a network in a file, or of a run's nets. Raises InputError."""
+    card: Mapping[str, Any] = {} if run else find_net(text, loaded)[1]
+
+    def net_of(generation: int | None) -> NeuralNet:
+        named = text if generation is None or run is None else f"{text}:{generation}"
+        return nets.get(find_checkpoint(named, loaded))
+
+    return Seat(id, title, loaded, "a run's net" if run else size_of(card), slider_of(card), net_of=net_of, run=run)
 
 
 def is_figure(value: object) -> TypeGuard[float]:
@@ -226,7 +182,7 @@ def slider_of(card: Mapping[str, Any]) -> Slider:
     return Slider("simulations", steps, start, {step: ", ".join(said) for step, said in words.items()})
 
 
-def _size_of(card: Mapping[str, Any]) -> str:
+def size_of(card: Mapping[str, Any]) -> str:
     """The size of a net, as its card says it."""
     parameters, hours = card.get("parameters"), card.get("hours")
     said = [f"{parameters:,} parameters"] if isinstance(parameters, int) and is_figure(parameters) else []
@@ -242,46 +198,43 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
     depths = tuple(depth for depth in DEPTHS if depth <= loaded.game.max_plies)
     known = ("best", "strong", "club", "standard", "beginner")
     order = sorted(loaded.nets, key=lambda name: (known.index(name) if name in known else len(known), name))
-    seats: list[Seat] = [SavedNetSeat(name, name, loaded, nets, name) for name in order]
-    seats += [PlainSeat(name, name, loaded, name, "a player of this game's own") for name in loaded.contestants]
-    playout_slider = Slider("simulations", PLAYOUTS, 400, {})
-    seats.append(PlayoutSeat("mcts", "mcts", loaded, "mcts:{}", "tree search with random playouts", playout_slider))
-    depth_slider = Slider("depth", depths, min(4, depths[-1]), {})
-    seats.append(PlainSeat("minimax", "minimax", loaded, "minimax:{}", "alpha-beta to a fixed depth", depth_slider))
+    seats = [saved_net(name, name, loaded, nets, name) for name in order]
+    playout_slider, depth_slider = Slider("simulations", PLAYOUTS, 400), Slider("depth", depths, min(4, depths[-1]))
+    seats += [Seat(name, name, loaded, "a player of this game's own", text=name) for name in loaded.contestants]
+    seats += [
+        Seat("mcts", "mcts", loaded, "tree search with random playouts", playout_slider, "mcts:{}"),
+        Seat("minimax", "minimax", loaded, "alpha-beta to a fixed depth", depth_slider, "minimax:{}"),
+    ]
     for name, note in (("greedy", "takes a win, blocks a loss"), ("random", "any legal action")):
         if name not in loaded.contestants:
-            seats.append(PlainSeat(name, name, loaded, name, note))
+            seats.append(Seat(name, name, loaded, note, text=name))
     return seats
 
 
 def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, device: str) -> Seat:
     """The seat of a contestant that was named where the page was started. Raises InputError."""
+    if isinstance(contestant, NeuralNet):
+        net, card = contestant, contestant.card
+        check_net(net, loaded.game)
+        return Seat(id, "net", loaded, size_of(card), slider_of(card), net_of=lambda generation: net)
     if isinstance(contestant, str | Path):
         contestant = ContestantText.parse(text_of(contestant) if isinstance(contestant, Path) else contestant)
-    if isinstance(contestant, NeuralNet):
-        return GivenNetSeat(id, "net", loaded, contestant)
     if isinstance(contestant, ContestantText):
         title = contestant.text
-        if title in loaded.nets:
-            return SavedNetSeat(title, title, loaded, nets, title)
-        path = Path(title)
-        if path.suffix == ".safetensors" or os.path.isfile(path / "config.json"):
-            run = None if path.suffix == ".safetensors" else path
+        if contestant.name == "human":
+            raise InputError("human sits at the page anyway: name another contestant, or none")
+        if not contestant.settings and checkpoint_of(contestant, loaded):
             find_net(title, loaded)
-            return SavedNetSeat(id, title, loaded, nets, title, run)
+            run = Path(title) if os.path.isdir(title) and title not in loaded.nets else None
+            return saved_net(title if title in loaded.nets else id, title, loaded, nets, title, run)
     else:
         title = str(getattr(contestant, "name", None) or getattr(contestant, "__name__", "player"))
-
-    def make() -> Player:
-        player = make_player(contestant, loaded, device=device)
-        if player.name == "human":
-            raise InputError("human sits at the page anyway: name another contestant, or none")
-        return player
-
-    seat = GivenSeat(id, title, make)
+    seat = GivenSeat(
+        id, title, loaded, "as given where this page was started",
+        make=lambda: make_player(contestant, loaded, device=device),
+    )  # fmt: skip
     with seat.playing(0, None, 0, threading.Event()):  # a mistake is told at once
-        pass
-    return seat
+        return seat
 
 
 def find_seat(seats: Sequence[Seat], id: str) -> Seat:

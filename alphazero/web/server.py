@@ -12,10 +12,9 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
-from types import TracebackType
 
 import uvicorn
-from fastapi import FastAPI, Response, WebSocket, WebSocketDisconnect
+from fastapi import FastAPI, Response, WebSocket
 
 from alphazero.errors import InvalidSetting, quote
 from alphazero.invocation import option
@@ -23,7 +22,7 @@ from alphazero.web.connection import BoundedConnection, BoundedSocket
 from alphazero.web.engine import Engine
 from alphazero.web.guard import Guard, is_loopback
 from alphazero.web.message import MOST_BYTES
-from alphazero.web.viewer import Left, Threads, Viewer
+from alphazero.web.viewer import Threads, Viewer
 
 PAGE = Path(__file__).with_name("page")
 MOST_VIEWERS = 50
@@ -32,30 +31,6 @@ TRY_LATER = 1013
 PING_SECONDS = 5.0
 """A viewer who does not answer two pings has left."""
 TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
-
-
-class Socket:
-    """A websocket as a viewer's connection."""
-
-    def __init__(self, websocket: WebSocket):
-        self._websocket = websocket
-
-    async def receive(self) -> str:
-        """As in Connection; bytes count as a message that cannot be read."""
-        try:
-            message = await self._websocket.receive()
-        except (WebSocketDisconnect, RuntimeError):
-            raise Left from None
-        if message["type"] == "websocket.disconnect":
-            raise Left
-        return message.get("text") or ""
-
-    async def send(self, text: str) -> None:
-        """As in Connection."""
-        try:
-            await self._websocket.send_text(text)
-        except (WebSocketDisconnect, RuntimeError, OSError):
-            raise Left from None
 
 
 def make_app(engine: Engine) -> FastAPI:
@@ -85,7 +60,7 @@ def make_app(engine: Engine) -> FastAPI:
         if len(viewers) >= MOST_VIEWERS:
             await websocket.close(TRY_LATER, f"{MOST_VIEWERS} people are looking already: come back later")
             return
-        viewer = Viewer(engine, threads, Socket(websocket))
+        viewer = Viewer(engine, threads, websocket)
         viewers.add(viewer)
         try:
             await viewer.talk()
@@ -97,11 +72,11 @@ def make_app(engine: Engine) -> FastAPI:
 
 def read_page() -> dict[str, tuple[bytes, str]]:
     """The files of the page, by the names under which they are asked for, and their types."""
-    found = {}
-    for path in sorted(PAGE.rglob("*")):
-        if path.suffix in TYPES:
-            found[path.relative_to(PAGE).as_posix()] = path.read_bytes(), TYPES[path.suffix]
-    return found
+    return {
+        path.relative_to(PAGE).as_posix(): (path.read_bytes(), TYPES[path.suffix])
+        for path in sorted(PAGE.rglob("*"))
+        if path.suffix in TYPES
+    }
 
 
 class PageServer:
@@ -162,9 +137,7 @@ class PageServer:
             self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 

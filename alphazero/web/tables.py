@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
@@ -19,16 +20,15 @@ from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
+from alphazero.storage.generations import generations_of
 from alphazero.storage.manifest import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.kept import Kept
-from alphazero.web.message import MOST_NAME, Question
-from alphazero.web.seats import Nets, SavedNetSeat, Seat, find_seat, given_seat, is_figure, usual_seats
+from alphazero.web.message import BadMessage, Question
+from alphazero.web.seats import Nets, Seat, find_seat, given_seat, is_figure, saved_net, usual_seats
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
-MOST_BOARD = 2000
-"""Characters of a board that is written as text."""
 MOST_NETS = 8
 """Nets of a game that stay in memory."""
 _CONFIGS = Kept[dict[str, Any]](lambda file: read_config(file.parent), 200)
@@ -65,19 +65,16 @@ class Table:
     # --- positions ---
 
     def position(self, question: Question) -> Position:
-        """The position that a question is about; raises InputError.
-
-        `board` is the text of a board that takes the place of the start. `moves` without it may be such a text, too.
-        """
+        """The position that a question is about; raises InputError."""
         position = self.game.start()
-        if question.has("board"):
-            position = self.game.position(question.text("board", MOST_BOARD, printable=False))
+        if question.board is not None:
+            position = self.game.position(question.board)
             if position.actions:
                 raise InputError("this is no board, but moves")
-        if question.has("moves"):
-            moves = " ".join(question.text("moves", 20_000, printable=False).split())  # as pasted, with tabs and such
-            return read_moves(position, moves) if question.has("board") else self.game.position(moves)
-        for action in question.actions():
+        if question.moves is not None:
+            moves = " ".join(question.moves.split())  # as pasted, with tabs and such
+            return self.game.position(moves) if question.board is None else read_moves(position, moves)
+        for action in question.actions:
             position = position.play(action)
         return position
 
@@ -98,13 +95,14 @@ class Table:
 
     def seat(self, question: Question) -> tuple[Seat, int, int | None]:
         """The contestant that a question names, with its number and generation; raises InputError."""
-        player = question.group("player")
-        seat = find_seat(self.seats(), player.text("id", MOST_NAME + len("run:")))
-        step = 0
-        if seat.slider is not None:
-            step = player.number("step", min(seat.slider.steps), max(seat.slider.steps), seat.slider.start)
-        generation = player.number("generation", 0, 10**9) if player.has("generation") else None
-        return seat, step, generation
+        if question.player is None:
+            raise BadMessage("player is missing")
+        seat, step = find_seat(self.seats(), question.player.id), question.player.step
+        if seat.slider is None or step is None:
+            step = seat.slider.start if seat.slider else 0
+        elif not min(seat.slider.steps) <= step <= max(seat.slider.steps):
+            raise BadMessage(f"step must be one of {', '.join(map(str, seat.slider.steps))}")
+        return seat, step, question.player.generation
 
     def _seats_of_runs(self) -> list[Seat]:
         found = []
@@ -115,10 +113,9 @@ class Table:
             except InputError:
                 continue
             if path not in self._run_seats:
-                id = f"run:{path.name}"
-                text = text_of(path)  # a run in `best` is not the shipped net
-                self._run_seats[path] = SavedNetSeat(id, f"run {path.name}", self.loaded, self._nets, text, path)
-            if self._run_seats[path].generations():
+                id, text = f"run:{path.name}", text_of(path)  # a run in `best` is not the shipped net
+                self._run_seats[path] = saved_net(id, f"run {path.name}", self.loaded, self._nets, text, path)
+            if generations_of(path, "generation"):
                 found.append(self._run_seats[path])
         return found
 
@@ -147,12 +144,10 @@ class Table:
             raise InputError(
                 "no moves lead to the board that this game began from, so it cannot be saved: its link keeps it"
             )
-        names = question.text("first", MOST_TEXT), question.text("second", MOST_TEXT)
+        names = question.first, question.second
         result, forfeit = RESULTS[position.outcome] if position.terminal else "*", ""
-        if question.has("resigned") and not position.terminal:
-            side = question.number("resigned", 0, 1)
-            reason = question.text("reason", MOST_TEXT, printable=False) if question.has("reason") else "resigns"
-            result, forfeit = RESULTS[1 if side else -1], f"{names[side]}: {reason}"[:MOST_TEXT]
+        if (side := question.resigned) is not None and not position.terminal:
+            result, forfeit = RESULTS[1 if side else -1], f"{names[side]}: {question.reason or 'resigns'}"[:MOST_TEXT]
         words = tuple(words_of(self.game.start(), position.actions))
         return line_of(GameRecord(self.name, 0, names, (), words, result, (0.0, 0.0), 0, forfeit))
 
@@ -205,19 +200,15 @@ def newest_tournaments(folder: Path | None) -> list[Path]:
 def _folders_with(folder: Path | None, needed: str, changing: str) -> list[Path]:
     """The folders that have a file of that name, the one that changed last first."""
     found = []
-    try:
-        entries = sorted(folder.iterdir()) if folder is not None else []
-    except OSError:
-        entries = []
-    for path in entries:
-        # unlike methods of Path, these take a folder that may not be entered for an empty one
-        if os.path.islink(path) or not os.path.isfile(path / needed) or not path.name.isprintable():
-            continue
-        file = path / changing if os.path.isfile(path / changing) else path / needed
-        try:
-            found.append((-file.stat().st_mtime, path))
-        except OSError:
-            continue
+    entries = folder.iterdir() if folder is not None and os.path.isdir(folder) else ()
+    with contextlib.suppress(OSError):  # as of a folder that may not be read
+        for path in entries:
+            # unlike methods of Path, these take a folder that may not be entered for an empty one
+            if os.path.islink(path) or not os.path.isfile(path / needed) or not path.name.isprintable():
+                continue
+            file = path / changing if os.path.isfile(path / changing) else path / needed
+            with contextlib.suppress(OSError):
+                found.append((-file.stat().st_mtime, path))
     return [path for _, path in sorted(found)]
 
 
@@ -231,9 +222,4 @@ def find_folder(folders: Sequence[Path], name: str) -> Path:
 
 def as_numbers(line: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
     """The entries of these names that are finite numbers, rounded."""
-    found = {}
-    for name in names:
-        value = line.get(name)
-        if is_figure(value):
-            found[name] = float(f"{value:.6g}")
-    return found
+    return {name: float(f"{value:.6g}") for name in names if is_figure(value := line.get(name))}

@@ -11,7 +11,9 @@ import json
 import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol
+from typing import Any
+
+from fastapi import WebSocket, WebSocketDisconnect
 
 from alphazero.errors import GameError, InputError, Stopped, quote
 from alphazero.web.engine import Answer, Engine
@@ -32,20 +34,6 @@ WENT_WRONG = {"error": "this went wrong; the terminal where the page was started
 logger = logging.getLogger(__name__)
 
 
-class Left(Exception):
-    """The viewer has left."""
-
-
-class Connection(Protocol):
-    """Carries text to a viewer and back."""
-
-    async def receive(self) -> str:
-        """The next message; raises Left."""
-
-    async def send(self, text: str) -> None:
-        """Sends a message; raises Left."""
-
-
 class Threads:
     """The threads that answer all viewers: some for quick questions, MOST_SEARCHES for searches, one for oracles.
 
@@ -53,9 +41,10 @@ class Threads:
     """
 
     def __init__(self) -> None:
-        self.quick = ThreadPoolExecutor(4, thread_name_prefix="quick")
-        self.oracle = ThreadPoolExecutor(1, thread_name_prefix="oracle")
-        self.searches = ThreadPoolExecutor(MOST_SEARCHES, thread_name_prefix="search")
+        sizes = {"quick": 4, "oracle": 1, "searches": MOST_SEARCHES}
+        self.quick, self.oracle, self.searches = (
+            ThreadPoolExecutor(size, thread_name_prefix=name) for name, size in sizes.items()
+        )
 
     def close(self) -> None:
         """Lets the threads end."""
@@ -66,8 +55,8 @@ class Threads:
 class Viewer:
     """The conversation with one viewer."""
 
-    def __init__(self, engine: Engine, threads: Threads, connection: Connection):
-        self._engine, self._threads, self._connection = engine, threads, connection
+    def __init__(self, engine: Engine, threads: Threads, socket: WebSocket):
+        self._engine, self._threads, self._socket = engine, threads, socket
         self._stops: dict[int, Stop] = {}
         self._outbox: dict[int, Answer] = {}
         """The last answer to each question that is still to be sent, in order."""
@@ -91,13 +80,14 @@ class Viewer:
             self._engine.forget(self)
 
     async def _read_all(self) -> None:
-        with contextlib.suppress(Left):
-            while True:
-                text = await self._connection.receive()
-                while len(self._outbox) > MOST_UNSENT:
-                    self._sent.clear()
-                    await self._sent.wait()
-                await self._take(text)
+        while True:
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            while len(self._outbox) > MOST_UNSENT:
+                self._sent.clear()
+                await self._sent.wait()
+            await self._take(message.get("text") or "")  # bytes are a message that cannot be read
 
     async def _take(self, text: str) -> None:
         try:
@@ -113,7 +103,9 @@ class Viewer:
             task = self._start(self._answer_quickly(message))
             task.add_done_callback(lambda _: self._room.release())
             if message.ask == "oracle":
-                self._stop_oracle()
+                if self._oracle is not None and not self._oracle[1].done():  # a viewer looks at one position
+                    self._oracle[1].cancel()
+                    self._put(self._oracle[0], {"stopped": True})
                 self._oracle = message.id, task
         elif message.ask in self._engine.searches:
             self._begin_search(message)
@@ -133,13 +125,6 @@ class Viewer:
         pool = self._threads.oracle if question.ask == "oracle" else self._threads.quick
         found = await self._loop.run_in_executor(pool, _safely, lambda: answer(self, question), question.ask)
         self._put(question.id, found)
-
-    def _stop_oracle(self) -> None:
-        """Gives up the last question to the oracle, if it is still open: a viewer looks at one position."""
-        if self._oracle is not None and not self._oracle[1].done():
-            number, task = self._oracle
-            task.cancel()
-            self._put(number, {"stopped": True})
 
     # --- searches ---
 
@@ -192,13 +177,13 @@ class Viewer:
         self._anything.set()
 
     async def _send_all(self) -> None:
-        with contextlib.suppress(Left):
+        with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):  # the viewer has left
             while True:
                 await self._anything.wait()
                 self._anything.clear()
                 while self._outbox:
                     number = next(iter(self._outbox))
-                    await self._connection.send(_text_of(number, self._outbox.pop(number)))
+                    await self._socket.send_text(_text_of(number, self._outbox.pop(number)))
                     self._sent.set()
 
 

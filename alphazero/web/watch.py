@@ -21,7 +21,7 @@ from alphazero.training.health import Watch
 from alphazero.training.parts.pace import seconds_left
 from alphazero.training.selfplay.shown_games import read_shown, shown_generations
 from alphazero.web.kept import Kept
-from alphazero.web.message import MOST_NAME, Question
+from alphazero.web.message import Question
 from alphazero.web.tables import as_numbers, config_of, find_folder, newest_runs, newest_tournaments
 
 FIGURES = (
@@ -64,10 +64,9 @@ def describe_run(folder: Path | None, question: Question) -> dict[str, Any]:
     `identity` tells it from one that had the same name.
     `total_games` of a generation are all games up to it, also of generations that are not in the answer.
     """
-    path = find_folder(newest_runs(folder), question.text("name", MOST_NAME))
-    identity = _identity(path)
+    path = find_folder(newest_runs(folder), question.name)
     saved, lines = config_of(path), _ALL_LINES.get(path / METRICS)
-    after = question.number("after", -1, 10**9, -1)
+    after = question.after
     names = (*FIGURES, *_benchmark_names(lines))
     games = accumulate(as_numbers(line, ("games",)).get("games", 0.0) for line in lines)
     totals = dict(zip((line["generation"] for line in lines), games, strict=True))
@@ -83,20 +82,12 @@ def describe_run(folder: Path | None, question: Question) -> dict[str, Any]:
     ]  # fmt: skip
     return {
         **_headline(path, saved, lines),
-        "identity": identity,
+        "identity": str((path / CONFIG).stat().st_mtime_ns),
         "figures": list(dict.fromkeys(names)),
         "rows": rows,
         "warnings": _warnings(lines),
         "shown": shown_generations(path),
     }
-
-
-def _identity(path: Path) -> str:
-    """Another run that takes the place of this one has another; raises StorageError."""
-    try:
-        return str((path / CONFIG).stat().st_mtime_ns)
-    except OSError as error:
-        raise StorageError(f"{path} is gone: {error.strerror}") from error
 
 
 def _headline(path: Path, saved: Mapping[str, Any], lines: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -135,9 +126,9 @@ def _warnings(lines: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def games_of_run(folder: Path | None, question: Question) -> tuple[str, list[GameRecord]]:
     """The name of a run's game, and the games of one generation that the run keeps."""
-    path = find_folder(newest_runs(folder), question.text("name", MOST_NAME))
+    path = find_folder(newest_runs(folder), question.name)
     name = config_of(path).get("game")
-    return str(name), read_shown(path, question.number("generation", 0, 10**9))
+    return str(name), read_shown(path, question.generation)
 
 
 # --- tournaments ---
@@ -174,7 +165,7 @@ def list_tournaments(folder: Path | None) -> list[dict[str, Any]]:
 
 def read_tournament(folder: Path | None, question: Question) -> FoundTournament:
     """The tournament that a question names; raises StorageError."""
-    path = find_folder(newest_tournaments(folder), question.text("name", MOST_NAME))
+    path = find_folder(newest_tournaments(folder), question.name)
     settings = read_settings(path)
     return FoundTournament(path, str(settings.get("game")), settings, read_games(path))
 

@@ -15,7 +15,7 @@ from alphazero.catalogue import registry
 from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.web.engine import Engine, Stage
-from alphazero.web.message import Question
+from alphazero.web.message import question_of
 from alphazero.web.one_file import make_file
 from tests.wasm.engines import with_random_weights
 
@@ -73,4 +73,4 @@ def ask(page: str, *questions: dict[str, Any]) -> list[list[dict[str, Any]]]:
 def on_server(game: str, question: dict[str, Any]) -> dict[str, Any]:
     """The server's answer to a quick question."""
     engine = Engine(Stage(game, registry.load(game)))
-    return json.loads(json.dumps(engine.quick[question["ask"]](None, Question({"id": 1, **question}))))
+    return json.loads(json.dumps(engine.quick[question["ask"]](None, question_of({"id": 1, **question}))))

@@ -9,7 +9,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.web.engine import Engine, Stage
-from alphazero.web.message import Question
+from alphazero.web.message import question_of
 from alphazero.web.searches import Stop
 from games.connect4.oracle import KNOWN_PLY
 from tests.wasm.engines import needs_node, random_games
@@ -54,7 +54,7 @@ def test_the_opening_is_not_known_and_games_without_a_solver_know_nothing():
 
 def review_on_server(question: dict[str, Any]) -> list[dict[str, Any]]:
     engine = Engine(Stage(GAME, registry.load(GAME), device="cpu"))
-    answers = engine.searches["review"](object(), Question({"id": 1, "game": GAME, **question}), Stop())
+    answers = engine.searches["review"](object(), question_of({"id": 1, "game": GAME, **question}), Stop())
     return json.loads(json.dumps(list(answers)))
 
 

@@ -166,7 +166,12 @@ def test_a_page_of_all_addresses_answers_at_each(here: str, host: str, known: bo
     async def send(message):
         seen.append(message.get("status"))
 
-    scope = {"type": "http", "headers": [(b"host", f"{host}:8080".encode())], "server": (here, 8080)}
+    scope = {
+        "type": "http",
+        "headers": [(b"host", f"{host}:8080".encode())],
+        "server": (here, 8080),
+        "query_string": b"",
+    }
     asyncio.run(Guard(app, "::", 8080)(scope, None, send))
     assert seen[0] == (scope if known else 403)
 

@@ -12,7 +12,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import GameError, InputError
 from alphazero.game.spec import ExactResult, Oracle
 from alphazero.web.engine import Engine, Stage
-from alphazero.web.message import Question
+from alphazero.web.message import question_of
 from alphazero.web.searches import Stop
 from alphazero.web.viewer import Viewer
 from tests.search.searches import ThreadedNet
@@ -114,7 +114,7 @@ def test_moves_are_judged_by_the_search_where_nobody_knows():
 def review(game: str, moves: str, player: dict | None, simulations: int = 30) -> list[dict]:
     engine = Engine(Stage(game, registry.load(game), device="cpu"))
     fields = {"id": 1, "ask": "review", "game": game, "moves": moves, "simulations": simulations}
-    question = Question(fields if player is None else {**fields, "player": player})
+    question = question_of(fields if player is None else {**fields, "player": player})
     answers = json.loads(json.dumps(list(engine.searches["review"](object(), question, Stop())), allow_nan=False))
     assert [answer["more"] for answer in answers] == [True] * (len(answers) - 1) + [False]
     assert {answer["of"] for answer in answers} == {len(answers)}
@@ -159,7 +159,7 @@ def test_a_review_runs_its_net_on_one_thread():
     """As all searches of single positions do: more are slower for them."""
     net = ThreadedNet()
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [net], device="cpu"))
-    question = Question(
+    question = question_of(
         {
             "id": 1,
             "ask": "review",
@@ -174,7 +174,7 @@ def test_a_review_runs_its_net_on_one_thread():
 
 
 def test_a_game_that_is_too_long_is_refused(monkeypatch):
-    monkeypatch.setattr("alphazero.web.review.MOST_PLIES", 3)
+    monkeypatch.setattr("alphazero.web.searches.MOST_PLIES", 3)
     assert len(review("tictactoe", "a1 b2 c3", None)) == 4
     with pytest.raises(InputError, match="more than 3 plies is too long"):
         review("tictactoe", "a1 b2 c3 a2", None)

@@ -31,7 +31,7 @@ from alphazero.training.selfplay.shown_games import (
 )
 from alphazero.web import seats, tables, watch
 from alphazero.web.engine import Engine, Stage
-from alphazero.web.message import Question
+from alphazero.web.message import question_of
 from alphazero.web.searches import Stop
 from tests.web.watched import make_run_and_tournament
 
@@ -50,7 +50,7 @@ def engine(folder) -> Engine:
 
 
 def ask(engine: Engine, kind: str, **fields: Any) -> dict[str, Any]:
-    found = engine.quick[kind](object(), Question({"id": 1, "ask": kind, **fields}))
+    found = engine.quick[kind](object(), question_of({"id": 1, "ask": kind, **fields}))
     return json.loads(json.dumps(found, allow_nan=False))
 
 
@@ -237,7 +237,7 @@ def test_an_analysis_asks_the_new_best_net_of_its_run(folder, monkeypatch):
 
     def tree_after(actions: list[int]) -> object:
         fields = {"game": "tictactoe", "actions": actions, "player": {"id": "run:one"}, "limit": 8}
-        list(engine.searches["analyse"](viewer, Question({"id": 1, "ask": "analyse", **fields}), Stop()))
+        list(engine.searches["analyse"](viewer, question_of({"id": 1, "ask": "analyse", **fields}), Stop()))
         return engine.trees.get(viewer, 0)
 
     for generation, is_new in ((0, True), (0, False), (1, True)):
