@@ -26,7 +26,7 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.players.contestants import load_net
 from alphazero.settings import check_ranges
-from alphazero.wasm.engine import Engine, EngineBuilder, evaluate_by_network, opinion_of_network
+from alphazero.wasm.engine import GameModule, ModuleBuilder, evaluate_by_network, opinion_of_network
 from alphazero.wasm.layers import add_network
 from alphazero.wasm.network import program_of
 
@@ -88,9 +88,9 @@ def _on_page(games, seed):
     return np.int32(random_games(page().state, page().legal_mask, np.int64(games), np.int64(seed)))
 
 
-def build(game: Game, net: str) -> tuple[Engine, bytes]:
+def build(game: Game, net: str) -> tuple[GameModule, bytes]:
     """The module with the loop above, and the weights of its network."""
-    builder, weights = EngineBuilder(game), b""
+    builder, weights = ModuleBuilder(game), b""
     builder.name(random_games=builder.bound(_random_games))
     builder.add("random_games", _on_page, types.int32, types.int32)
     if net:
@@ -101,7 +101,7 @@ def build(game: Game, net: str) -> tuple[Engine, bytes]:
     return builder.build(), weights
 
 
-def in_node(config: BrowserBenchmark, engine: Engine, weights: bytes, seed: int) -> dict[str, list[float]]:
+def in_node(config: BrowserBenchmark, engine: GameModule, weights: bytes, seed: int) -> dict[str, list[float]]:
     """Plies per second and seconds of a search, each once, in node."""
     with tempfile.TemporaryDirectory() as folder:
         request = {

@@ -30,12 +30,9 @@ class _CallablePackage(ModuleType):
         config: SearchConfig | None = None,
         seed: int = 0,
     ) -> Found:
-        """Searches one position with a network or any `evaluate` function of `mcts`.
+        """Searches one position with a network or any `evaluate` function of `mcts`; PUCT without noise by default.
 
-        Without `config` it is PUCT without noise. `simulations` replaces the number in `config`; `seed` matters only
-        to a config with noise, or with sequential halving, whose ties it breaks. Raises IllegalAction if the game is
-        over at `position`, and NetError if the net is for another game. `alphazero.search.analysis.search_position`
-        has an example.
+        `alphazero.search.analysis.search_position` tells the arguments, and has an example.
         """
         from alphazero.search.analysis import search_position
 

@@ -9,20 +9,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from alphazero.catalogue.first_trial import try_rules
-from alphazero.errors import IllegalAction, InvalidSetting, NetError
+from alphazero.errors import IllegalAction, InvalidSetting, NetError, quote
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.record import words_of
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net, on_one_thread
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
+from alphazero.search.mcts import QUIET, Evaluate, Search, SearchConfig, SearchResult
 from alphazero.search.placement import announce_compiling, make_search
 from alphazero.search.tree import ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
 from alphazero.settings import check_range
 
-QUIET = SearchConfig(noise_fraction=0.0)
-"""PUCT without noise, which only learning needs."""
 LEAVES = 8
 """Leaves of one tree that a network evaluates at once: a few take it little longer than one."""
 SIMULATIONS_PER_LEAF = 25
@@ -85,10 +83,9 @@ def search_position(
 ) -> Found:
     """Searches one position on the processor, with a network or any `evaluate` function of `mcts`.
 
-    Without `config` it is PUCT without noise, and a network is asked about several positions at once (`leaves_for`).
-    `simulations` replaces the number in `config`; `seed` matters only to a config with noise, or with sequential
-    halving, whose ties it breaks. The search runs on the canonical mirror image of the position (`Kernels.canonical`),
-    so mirrored positions get mirrored results.
+    Without `config` it is PUCT without noise, and a network is asked about several positions at once. `simulations`
+    replaces the number in `config`; `seed` matters only to a config with noise, or with sequential halving, whose ties
+    it breaks. The canonical mirror image is searched (`Kernels.canonical`), so mirrored positions get mirrored results.
     Raises IllegalAction if the game is over at `position`, and NetError if the net is for another game.
 
     >>> import alphazero as az
@@ -115,32 +112,29 @@ def search_position(
     with on_one_thread(net):
         result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
     best = int(result.actions[0])
-    policy, visits, q = (np.empty_like(part[0]) for part in (result.policy, result.visit_counts, result.q))
-    policy[own], visits[own] = result.policy[0], result.visit_counts[0]
-    q[own] = np.clip(result.q[0], -1.0, 1.0)
-    q[~position.legal_mask] = np.nan
+    back = np.argsort(own)
+    q = np.where(position.legal_mask, np.clip(result.q[0, back], -1.0, 1.0), np.float32(np.nan))
     line = best, *_best_line(search.tree, int(search.tree.child[0, ROOT, best]))
     return Found(
-        position=position, best=int(own[best]), policy=policy, visits=visits, q=q, value=float(result.values[0]),
-        proven=bool(search.tree.proven[0, ROOT] != UNPROVEN), line=tuple(int(own[action]) for action in line),
+        position=position, best=int(own[best]), policy=result.policy[0, back], visits=result.visit_counts[0, back],
+        q=q, value=float(result.values[0]), proven=bool(search.tree.proven[0, ROOT] != UNPROVEN),
+        line=tuple(int(own[action]) for action in line),
     )  # fmt: skip
 
 
 def _check_arguments(position: Position, net: NeuralNet | Evaluate, config: SearchConfig | None, seed: int) -> None:
     """Raises InvalidSetting, NetError or LawBroken: notebooks have no type checker."""
     if not isinstance(position, Position):
-        example = 'game.position("4453") makes one'
-        raise InvalidSetting(f"a search takes a Position, not a {type(position).__name__}: {example}")
+        raise InvalidSetting(f"a search takes a Position, as of game.position(...), not a {type(position).__name__}")
     if config is not None and not isinstance(config, SearchConfig):
         raise InvalidSetting(f"config must be a SearchConfig, not a {type(config).__name__}")
     check_range("seed", seed, 0, (1 << 63) - 1)
     if isinstance(net, NeuralNet):
         check_net(net, position.game)
     elif not callable(net) or isinstance(net, type) or hasattr(net, "forward"):
-        kind = net.__name__ if isinstance(net, type) else type(net).__name__
         raise NetError(
-            f"a search takes a NeuralNet, or a function from states and legal masks to priors and values, not {kind}: "
-            "az.load_net loads a net by its name, az.TorchNet(game, module) makes one of a torch module"
+            "a search takes a NeuralNet, or a function from states and legal masks to priors and values, not "
+            f"{quote(net)}: az.load_net loads a net, az.TorchNet(game, module) makes one of a torch module"
         )
     try_rules(position.game)
 
@@ -179,7 +173,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Node:
+class TreeNode:
     """A node of a search tree."""
 
     visits: int
@@ -246,11 +240,8 @@ class Analysis:
         tree = self._host_tree()
         return int((self.result().visit_counts if tree is None else tree.visits[0, ROOT]).sum())
 
-    def node(self, path: Sequence[int] = ()) -> Node:
-        """The node to which the actions of `path` lead from the root. Raises KeyError if the tree does not have it.
-
-        Raises KeyError for a tree on a GPU, too.
-        """
+    def node(self, path: Sequence[int] = ()) -> TreeNode:
+        """The node to which the actions of `path` lead. Raises KeyError if there is none, or the tree is on a GPU."""
         tree, at = self._host_tree(), ROOT
         if tree is None:
             raise KeyError("the tree is on a GPU")
@@ -258,24 +249,23 @@ class Analysis:
             if not 0 <= action < tree.child.shape[2] or tree.child[0, at, action] == UNVISITED:
                 raise KeyError(action)
             at = int(tree.child[0, at, action])
-        visits, priors, proven = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]
-        if tree.node_visits[0, at] == 0:  # the game is over, or the answer of the network is still to come
-            ended = tree.proven[0, at] not in (UNPROVEN, PENDING)
-            return Node(0, float(tree.proven[0, at]) if ended else 0.0, ended, ())
+        exact = tree.proven[0, at] not in (UNPROVEN, PENDING)
+        count = max(1, tree.node_visits[0, at])  # 0: the game is over, or the answer of the network is still to come
+        value = tree.proven[0, at] if exact else np.clip(tree.node_value[0, at] / count, -1.0, 1.0)
+        if tree.node_visits[0, at] == 0:
+            return TreeNode(0, float(value) if exact else 0.0, bool(exact), ())
+        visits, priors, known = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]
         legal = [int(action) for action in np.lexsort((-priors, -visits)) if priors[action] > ILLEGAL]
         total = float(np.maximum(priors[legal], 0.0).sum()) or 1.0
         edges = tuple(
             Edge(
                 action, int(visits[action]),
                 float(np.clip(tree.q[0, at, action], -1.0, 1.0)) if visits[action] else None,
-                max(0.0, float(priors[action])) / total, bool(proven[action] != UNPROVEN),
+                max(0.0, float(priors[action])) / total, bool(known[action] != UNPROVEN),
             )
             for action in legal
         )  # fmt: skip
-        exact = tree.proven[0, at] not in (UNPROVEN, PENDING)
-        mean = float(tree.node_value[0, at] / tree.node_visits[0, at])
-        value = float(tree.proven[0, at]) if exact else float(np.clip(mean, -1.0, 1.0))
-        return Node(int(visits[legal].sum()), value, bool(exact), edges)
+        return TreeNode(int(visits[legal].sum()), float(value), bool(exact), edges)
 
     def _host_tree(self) -> Tree | None:
         """The tree, if it is in the processor's memory."""

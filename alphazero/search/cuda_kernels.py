@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import cuda
@@ -19,7 +19,7 @@ from alphazero.search.backup import expand, finish_walk
 from alphazero.search.cuda_memory import SIMULATED
 from alphazero.search.roots import move_root, prepare_root, read_root
 from alphazero.search.selection import walk
-from alphazero.search.tree import PENDING, ROOT, Memory, Tree, rounded_product
+from alphazero.search.tree import PENDING, ROOT, Memory, Tree, make_arrays, rounded_product
 
 BLOCK = 32
 """Threads per block: one warp, so that a few trees use many multiprocessors."""
@@ -38,40 +38,40 @@ take_answer: Any
 
 
 class SearchBuffers(NamedTuple):
-    """The arrays through which kernels and network pass their results: B trees, L leaves of each per step."""
+    """The arrays through which kernels and network pass their results: B trees, L leaves of all of them per step."""
 
-    parents: Any  # int64[B * L]: row of the parent in the trees' nodes, or -1
-    actions: Any  # int64[B * L]
-    children: Any  # int64[B * L]: row of the new node, or -1
-    leaves: Any  # int64[B * L]: as in `tree.Walks`
-    terminal: Any  # bool[B * L]
-    results: Any  # float32[B * L]: the mover's result where terminal
-    legal_masks: Any  # bool[B * L, A]
+    parents: Annotated[Any, "int64[L]"]  # row of the parent in the trees' nodes, or -1
+    actions: Annotated[Any, "int64[L]"]
+    children: Annotated[Any, "int64[L]"]  # row of the new node, or -1
+    leaves: Annotated[Any, "int64[L]"]  # as in `tree.Walks`
+    terminal: Annotated[Any, "bool[L]"]
+    results: Annotated[Any, "float32[L]"]  # the mover's result where terminal
+    legal_masks: Annotated[Any, "bool[L, A]"]
     # the network sees canonical images; S symmetries
-    symmetries: Any  # int64[B * L]
-    permutations: Any  # int64[S, A]
-    canonical: Any  # uint64[B * L, K]
-    planes: Any  # float32[B * L, P, H, W]
-    asked_masks: Any  # bool[B * L, A]
-    answers: Any  # float32[B * L, A]
-    priors: Any  # float32[B * L, A]: the answers, turned back to the position itself
-    values: Any  # float32[B * L]
-    after: Any  # uint64[B * L, K]: scratch space
-    scratch: Any  # float32[B, A]
-    new_index: Any  # int32[B, N]
+    symmetries: Annotated[Any, "int64[L]"]
+    permutations: Annotated[Any, "int64[S, A]"]
+    canonical: Annotated[Any, "uint64[L, K]"]
+    planes: Annotated[Any, "float32[L, P]"]  # P: planes, height, width
+    asked_masks: Annotated[Any, "bool[L, A]"]
+    answers: Annotated[Any, "float32[L, A]"]
+    priors: Annotated[Any, "float32[L, A]"]  # the answers, turned back to the position itself
+    values: Annotated[Any, "float32[L]"]
+    after: Annotated[Any, "uint64[L, K]"]  # scratch space
+    scratch: Annotated[Any, "float32[B, A]"]
+    new_index: Annotated[Any, "int32[B, N]"]
     # a search begins in trees[:n]
-    trees: Any  # int64[B]
-    root_states: Any  # uint64[B, K]
-    root_to_play: Any  # int8[B]
-    root_actions: Any  # int64[B]: the action played since the last search, or -1
-    games: Any  # int64[B]
-    plies: Any  # int64[B]
+    trees: Annotated[Any, "int64[B]"]
+    root_states: Annotated[Any, "uint64[B, K]"]
+    root_to_play: Annotated[Any, "int8[B]"]
+    root_actions: Annotated[Any, "int64[B]"]  # the action played since the last search, or -1
+    games: Annotated[Any, "int64[B]"]
+    plies: Annotated[Any, "int64[B]"]
     # results of the searches in trees[:n]
-    visit_counts: Any  # int32[B, A]
-    policies: Any  # float32[B, A]
-    qs: Any  # float32[B, A]
-    root_values: Any  # float32[B]
-    best: Any  # int64[B]
+    visit_counts: Annotated[Any, "int32[B, A]"]
+    policies: Annotated[Any, "float32[B, A]"]
+    qs: Annotated[Any, "float32[B, A]"]
+    root_values: Annotated[Any, "float32[B]"]
+    best: Annotated[Any, "int64[B]"]
 
 
 def make_buffers(
@@ -79,25 +79,10 @@ def make_buffers(
 ) -> SearchBuffers:
     """Buffers for `num_trees` trees of `num_nodes` nodes."""
     game = kernels.game
-    entries, each = num_trees * leaves_per_step, (num_trees, game.num_actions)
-    shapes: dict[str, tuple[tuple[int, ...], Any]] = {
-        "parents": ((entries,), np.int64), "actions": ((entries,), np.int64), "children": ((entries,), np.int64),
-        "leaves": ((entries,), np.int64), "terminal": ((entries,), np.bool_), "results": ((entries,), np.float32),
-        "legal_masks": ((entries, game.num_actions), np.bool_),
-        "symmetries": ((entries,), np.int64), "permutations": (np.shape(game.symmetries[1]), np.int64),
-        "canonical": ((entries, game.state_words), np.uint64),
-        "planes": ((entries, *game.observation_shape), np.float32),
-        "asked_masks": ((entries, game.num_actions), np.bool_), "answers": ((entries, game.num_actions), np.float32),
-        "priors": ((entries, game.num_actions), np.float32), "values": ((entries,), np.float32),
-        "after": ((entries, game.state_words), np.uint64),
-        "scratch": (each, np.float32), "new_index": ((num_trees, num_nodes), np.int32),
-        "trees": ((num_trees,), np.int64), "root_states": ((num_trees, game.state_words), np.uint64),
-        "root_to_play": ((num_trees,), np.int8), "root_actions": ((num_trees,), np.int64),
-        "games": ((num_trees,), np.int64), "plies": ((num_trees,), np.int64),
-        "visit_counts": (each, np.int32), "policies": (each, np.float32), "qs": (each, np.float32),
-        "root_values": ((num_trees,), np.float32), "best": ((num_trees,), np.int64),
-    }  # fmt: skip
-    return SearchBuffers(**{name: memory.zeros(shape, kind) for name, (shape, kind) in shapes.items()})
+    return make_arrays(
+        SearchBuffers, memory.zeros, B=num_trees, L=num_trees * leaves_per_step, N=num_nodes, A=game.num_actions,
+        K=game.state_words, P=game.observation_shape, S=len(game.symmetries[1]),
+    )  # fmt: skip
 
 
 def _select(tree, buffers, settings):

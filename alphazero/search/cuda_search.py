@@ -11,7 +11,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers
 from alphazero.search.cuda_memory import open_cuda
-from alphazero.search.mcts import SearchConfig, SearchResult
+from alphazero.search.mcts import SearchConfig, SearchResult, movers_and_actions
 from alphazero.search.tree import Memory, Tree, make_tree
 
 cuda_kernels = functools.cache(CudaKernels)
@@ -64,10 +64,7 @@ class CudaSearch:
     ) -> None:
         """As `mcts.Search.start`, for all trees that search until the next call; other trees rest."""
         config, buffers, count = self.config, self.buffers, len(trees)
-        to_play = np.zeros(count, np.int8)
-        self.kernels.find_movers(states, to_play)
-        if actions is None or not config.keeps_subtree:
-            actions = np.full(count, -1, np.int64)
+        to_play, actions = movers_and_actions(self.kernels, config, states, actions)
         with self._memory.stream() as stream:
             for array, rows in (
                 (buffers.trees, trees), (buffers.root_states, states), (buffers.root_to_play, to_play),

@@ -191,30 +191,23 @@ class CheckedFunction:
 
 
 def _arrays(who: str, answer: Any, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`float32[m, A]` and `float32[m]`; raises NetError for an answer that is no pair, or of other shapes."""
-    several = isinstance(answer, tuple | list)
-    if not several or len(answer) != 2:
-        given = f"a {type(answer).__name__}" + (f" of {len(answer)}" if several else "")
-        raise NetError(f"{who} must give a pair (priors, values); it gives {given}")
-    priors, values = (_numbers(who, part) for part in answer)
-    if priors.shape != legal_masks.shape or len(values) != len(priors) or values.ndim != 1:
+    """`float32[m, A]` and `float32[m]`; raises NetError for an answer that is no such pair of real numbers."""
+    try:
+        priors, values = (np.asarray(part) for part in answer)
+        if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
+            raise TypeError("they are complex")
+        priors, values = (np.ascontiguousarray(part, np.float32) for part in (priors, values))
+    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:  # torch raises the second
+        why = " ".join(str(error).split())
+        raise NetError(
+            f"{who} must give a pair (priors, values) of real numbers, not {quote(answer)}: {why}"
+        ) from error
+    if priors.shape != legal_masks.shape or values.shape != (len(priors),):
         raise NetError(
             f"{who} must give priors of shape {list(legal_masks.shape)} and values of shape {[len(legal_masks)]}; "
             f"it gives {list(priors.shape)} and {list(values.shape)}"
         )
     return priors, values
-
-
-def _numbers(who: str, part: Any) -> np.ndarray:
-    """A part of an answer as `float32`; raises NetError for what holds no real numbers."""
-    try:
-        found = np.asarray(part)
-        if found.dtype.kind == "c":  # numpy would drop a part of them
-            raise TypeError("they are complex")
-        return np.ascontiguousarray(found, np.float32)
-    except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:  # torch raises the second
-        why = " ".join(str(error).split())
-        raise NetError(f"{who} must give real numbers; it gives {quote(part)}: {why}") from error
 
 
 def _error(

@@ -18,7 +18,7 @@ from alphazero.errors import IllegalAction
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
-from alphazero.search.tree import PENDING, Answers, KernelSettings, Tree, make_step, make_tree
+from alphazero.search.tree import PENDING, KernelSettings, LeafAnswers, Tree, make_step, make_tree
 from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -103,6 +103,10 @@ class SearchConfig:
         )
 
 
+QUIET = SearchConfig(noise_fraction=0.0)
+"""PUCT without noise, which only learning needs."""
+
+
 @dataclass(frozen=True)
 class SearchResult:
     """Results of n searches; row i belongs to the i-th position."""
@@ -142,10 +146,10 @@ class Search:
         tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
         self._step = make_step(tree, config.kernel_settings)
         self._new_index = np.zeros(config.num_nodes, np.int32)
-        self._no_answers = Answers(
+        self._no_answers = LeafAnswers(
             self._step.leaf_masks[:0], np.empty((0, game.num_actions), np.float32), np.empty(0, np.float32)
         )
-        self._answers: Answers | None = None
+        self._answers: LeafAnswers | None = None
         """The answers to the walks under way, if there are any: the next step backs them up."""
         self._steps_to_end = 0
         """Steps before the first search can end; 0 if none is going on."""
@@ -185,13 +189,9 @@ class Search:
         plies = _as_rows("plies", plies, np.int64, (count,))
         if count and not 0 <= trees.min() <= trees.max() < len(tree.size):
             raise ValueError(f"trees are numbered from 0 to {len(tree.size) - 1}")
-        to_play = np.zeros(count, np.int8)
-        self.kernels.find_movers(states, to_play)
-        if actions is None or not config.keeps_subtree:
-            actions = np.full(count, -1, np.int64)
+        to_play, actions = movers_and_actions(self.kernels, config, states, actions)
         actions = _as_rows("actions", actions, np.int64, (count,))
-        if budgets is None:
-            budgets = np.full(count, config.num_simulations, np.int32)
+        budgets = np.full(count, config.num_simulations) if budgets is None else budgets
         budgets = _as_rows("budgets", budgets, np.int32, (count,))
         if budgets.max(initial=0) > config.num_simulations:
             raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
@@ -204,7 +204,7 @@ class Search:
                 masks, terminal, _ = self.kernels.describe_all(roots)
                 if terminal.any():
                     raise IllegalAction("the game is over at a position that is to be searched: leave it out")
-                answers = Answers(masks, *self.evaluate(roots, masks))
+                answers = LeafAnswers(masks, *self.evaluate(roots, masks))
             except BaseException:
                 self._forget()
                 raise
@@ -217,9 +217,12 @@ class Search:
 
         If `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
         """
+        answers, self._answers = self._answers or self._no_answers, None
         try:
-            count = self._walk_down()
-            self._ask(count)
+            # backs up the answers to the walks before, so that each tree comes from memory once
+            count = self._simulate(self._step, answers, True)
+            masks = self._step.leaf_masks[:count]
+            self._answers = LeafAnswers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
         except BaseException:
             self._forget()
             raise
@@ -227,19 +230,6 @@ class Search:
         if self._steps_to_end <= 0:
             self._back_up()
             self._look_ahead()
-
-    def _walk_down(self) -> int:
-        """Walks down every tree to its next leaves and returns how many need an evaluation.
-
-        The same kernel backs up the answers to the walks before, so that each tree comes from memory once.
-        """
-        answers, self._answers = self._answers or self._no_answers, None
-        return self._simulate(self._step, answers, True)
-
-    def _ask(self, count: int) -> None:
-        """Evaluates so many leaves."""
-        masks = self._step.leaf_masks[:count]
-        self._answers = Answers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
 
     def _back_up(self) -> None:
         """Backs up the answers to the walks under way, and begins no others."""
@@ -263,19 +253,11 @@ class Search:
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """Results up to now of the searches in `trees int64[n]`."""
-        count, num_actions = len(trees), self.kernels.game.num_actions
-        result = SearchResult(
-            np.empty((count, num_actions), np.int32),
-            np.empty((count, num_actions), np.float32),
-            np.empty((count, num_actions), np.float32),
-            np.empty(count, np.float32),
-            np.empty(count, np.int64),
-        )
-        cpu_kernels.read_roots(
-            self.tree, trees, self._step.settings,
-            result.visit_counts, result.policy, result.q, result.values, result.actions,
-        )  # fmt: skip
-        return result
+        each = len(trees), self.kernels.game.num_actions
+        policy, q = np.empty((2, *each), np.float32)
+        parts = np.empty(each, np.int32), policy, q, np.empty(len(trees), np.float32), np.empty(len(trees), np.int64)
+        cpu_kernels.read_roots(self.tree, trees, self._step.settings, *parts)
+        return SearchResult(*parts)
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """Searches n <= `num_trees` positions from scratch, with all simulations.
@@ -291,6 +273,16 @@ class Search:
         while self._steps_to_end:
             self.step()
         return self.read(trees)
+
+
+def movers_and_actions(
+    kernels: Kernels, config: SearchConfig, states: np.ndarray, actions: np.ndarray | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """The movers `int8[n]` at the states, and the actions since the last searches; -1 where no subtree is kept."""
+    to_play = np.zeros(len(states), np.int8)
+    kernels.find_movers(states, to_play)
+    kept = actions is not None and config.keeps_subtree
+    return to_play, np.asarray(actions) if kept else np.full(len(states), -1, np.int64)
 
 
 def _as_rows(name: str, given: ArrayLike, kind: type[np.generic], shape: tuple[int, ...]) -> np.ndarray:

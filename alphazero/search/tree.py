@@ -8,7 +8,9 @@ others, compiled or as plain Python.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
@@ -34,9 +36,7 @@ class Tree(NamedTuple):
     to_play: np.ndarray  # int8[B, N]
     proven: np.ndarray  # int8[B, N]: the exact value for the player to move, UNPROVEN or PENDING
     raw_value: np.ndarray  # float32[B, N]: the evaluation of the node itself
-    node_visits: (
-        np.ndarray
-    )  # float32[B, N]: N(s) = 1 + the sum of N(s, a), 1 for its own evaluation; 0 if the game is over
+    node_visits: np.ndarray  # float32[B, N]: N(s) = 1 + the sum of N(s, a); 0 if the game is over
     node_value: np.ndarray  # float32[B, N]: the sum of those N(s) values, for the player to move
     visited_prior: np.ndarray  # float32[B, N]: the sum of P(s, a) over the visited actions
     parent: np.ndarray  # int32[B, N]
@@ -72,25 +72,25 @@ class KernelSettings(NamedTuple):
 
 
 class Walks(NamedTuple):
-    """The walks of one step, L = `leaves_per_step` of each tree; entry b * L + l is walk l of tree b.
+    """The walks of one step, L of them: entry b * `leaves_per_step` + l is walk l of tree b.
 
     `cuda_kernels.SearchBuffers` has arrays of the same names and serves in its place.
     """
 
-    parents: np.ndarray  # int64[B * L]: row b * N + node of the leaf's parent, or -1 if the leaf is not new
-    actions: np.ndarray  # int64[B * L]: the action from the parent to a new leaf
-    children: np.ndarray  # int64[B * L]: row of a new leaf, or -1
-    leaves: np.ndarray  # int64[B * L]: node, -1 if the budget is spent, -2 - node if that node is still pending
-    terminal: np.ndarray  # bool[B * L]: the game is over at the new leaf
-    results: np.ndarray  # float32[B * L]: and the mover's result there
+    parents: Annotated[np.ndarray, "int64[L]"]  # row b * N + node of the leaf's parent, or -1 if the leaf is not new
+    actions: Annotated[np.ndarray, "int64[L]"]  # the action from the parent to a new leaf
+    children: Annotated[np.ndarray, "int64[L]"]  # row of a new leaf, or -1
+    leaves: Annotated[np.ndarray, "int64[L]"]  # node, -1 if the budget is spent, -2 - node if that node is pending
+    terminal: Annotated[np.ndarray, "bool[L]"]  # the game is over at the new leaf
+    results: Annotated[np.ndarray, "float32[L]"]  # and the mover's result there
 
 
-class Answers(NamedTuple):
-    """The network's answers about m new leaves; `SearchBuffers` serves in its place as well."""
+class LeafAnswers(NamedTuple):
+    """The network's answers about L new leaves; `SearchBuffers` serves in its place as well."""
 
-    legal_masks: np.ndarray  # bool[m, A]
-    priors: np.ndarray  # float32[m, A]: weights of any sum
-    values: np.ndarray  # float32[m]: for the player to move
+    legal_masks: Annotated[np.ndarray, "bool[L, A]"]
+    priors: Annotated[np.ndarray, "float32[L, A]"]  # weights of any sum
+    values: Annotated[np.ndarray, "float32[L]"]  # for the player to move
 
 
 class Step(NamedTuple):
@@ -119,6 +119,19 @@ class Memory:
 
 
 HOST = Memory()
+Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
+
+
+def make_arrays(
+    kind: type[Arrays], zeros: Callable[[tuple[int, ...], Any], Any], **sizes: int | tuple[int, ...]
+) -> Arrays:
+    """The arrays of a named tuple whose fields are `Annotated[..., "float32[A]"]`; `sizes` has those of the letters."""
+    made = []
+    for hint in get_type_hints(kind, include_extras=True).values():
+        dtype, *letters = re.findall(r"\w+", hint.__metadata__[0])
+        shape = np.concatenate([np.atleast_1d(int(x) if x.isdigit() else sizes[x]) for x in letters])
+        made.append(zeros(tuple(shape.tolist()), np.dtype(dtype)))
+    return kind(*made)
 
 
 def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int, memory: Memory = HOST) -> Tree:
@@ -161,10 +174,10 @@ def make_step(tree: Tree, settings: KernelSettings) -> Step:
     """A step of the trees with its memory; no walk is under way."""
     (num_trees, _, num_actions), state_words = tree.prior.shape, tree.states.shape[2]
     entries = num_trees * settings.leaves_per_step
-    parents, actions, children, leaves = np.full((4, entries), -1, np.int64)
+    walks = make_arrays(Walks, HOST.zeros, L=entries)
+    walks.parents[:] = walks.leaves[:] = -1
     return Step(
-        tree, settings,
-        Walks(parents, actions, children, leaves, np.zeros(entries, bool), np.zeros(entries, np.float32)),
+        tree, settings, walks,
         scratch=np.zeros(num_actions, np.float32),
         states=tree.states.reshape(-1, state_words),
         to_play=tree.to_play.reshape(-1),

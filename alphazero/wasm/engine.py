@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -19,19 +19,27 @@ from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
 from alphazero.game.kernels import Kernels, _advance, _to_canonical, _wins_by, reason_of
 from alphazero.search.backup import expand, finish_walk
-from alphazero.search.mcts import SearchConfig
+from alphazero.search.mcts import QUIET, SearchConfig
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
-from alphazero.search.tree import PENDING, ROOT, UNPROVEN, Answers, Walks, bytes_of_node, make_tree
+from alphazero.search.tree import (
+    PENDING,
+    ROOT,
+    UNPROVEN,
+    Arrays,
+    LeafAnswers,
+    Walks,
+    bytes_of_node,
+    make_arrays,
+    make_tree,
+)
 from alphazero.wasm.compiler import EntryPoint, Layout, compile_module, compiled_as
 
 MOST_SIMULATIONS = 20_000
 """Simulations of one search, if so many nodes fit into MOST_BYTES."""
 MOST_BYTES = 1 << 26
-QUIET = SearchConfig(noise_fraction=0.0)
-"""PUCT without noise, as `az.search` has it."""
 
-# Names that `EngineBuilder` replaces by those of one game and one module.
+# Names that `ModuleBuilder` replaces by those of one game and one module.
 init: Any
 legal: Any
 step: Any
@@ -58,38 +66,38 @@ PERMUTATIONS: Any
 class Page(NamedTuple):
     """The arrays that the page reads."""
 
-    state: np.ndarray  # uint64[K]: the position
-    to_play: np.ndarray  # int8[1]
-    legal_mask: np.ndarray  # bool[A], all false when the game is over
-    planes: np.ndarray  # float32[P, H, W]: the position as the network sees it
-    result: np.ndarray  # float32[1]: the mover's result when the game is over
-    visits: np.ndarray  # int32[A]: of the last search, or of the node that was looked at
-    policy: np.ndarray  # float32[A]
-    q: np.ndarray  # float32[A]
-    value: np.ndarray  # float32[1]: the value of the searched position, for the player to move
-    proven: np.ndarray  # bool[1]: the value is the exact result
-    line: np.ndarray  # int32[max_plies + 1]: the expected play
-    prior: np.ndarray  # float32[A]: of the node that was looked at, 0 where an action is not legal
-    child: np.ndarray  # int32[A]: the nodes below it, -1 where there is none yet
-    known: np.ndarray  # int8[A]: the exact result of each action for who plays it, UNPROVEN if it is not known
+    state: Annotated[np.ndarray, "uint64[K]"]  # the position
+    to_play: Annotated[np.ndarray, "int8[1]"]
+    legal_mask: Annotated[np.ndarray, "bool[A]"]  # all false when the game is over
+    planes: Annotated[np.ndarray, "float32[P]"]  # the position as the network sees it
+    result: Annotated[np.ndarray, "float32[1]"]  # the mover's result when the game is over
+    visits: Annotated[np.ndarray, "int32[A]"]  # of the last search, or of the node that was looked at
+    policy: Annotated[np.ndarray, "float32[A]"]
+    q: Annotated[np.ndarray, "float32[A]"]
+    value: Annotated[np.ndarray, "float32[1]"]  # the value of the searched position, for the player to move
+    proven: Annotated[np.ndarray, "bool[1]"]  # the value is the exact result
+    line: Annotated[np.ndarray, "int32[line]"]  # the expected play
+    prior: Annotated[np.ndarray, "float32[A]"]  # of the node that was looked at, 0 where an action is not legal
+    child: Annotated[np.ndarray, "int32[A]"]  # the nodes below it, -1 where there is none yet
+    known: Annotated[np.ndarray, "int8[A]"]  # the exact result of each action for who plays it, or UNPROVEN
 
 
 class Scratch(NamedTuple):
     """Arrays that the search alone uses."""
 
-    root: np.ndarray  # uint64[K]: the searched position, or its smallest mirror image
-    symmetry: np.ndarray  # int64[1]: by which symmetry it is one
-    image: np.ndarray  # uint64[K]
-    canonical: np.ndarray  # uint64[K]
-    leaf_states: np.ndarray  # uint64[1, K]
-    completed: np.ndarray  # float32[A]
-    weights: np.ndarray  # float32[A]: the network's answer about it
-    own_mask: np.ndarray  # bool[A]: the legal actions of the mirror image
-    considered: np.ndarray  # int64[1]: actions that sequential halving considers in the search for a move
-    new_index: np.ndarray  # int32[N]
-    visits: np.ndarray  # int32[A]: before they are turned back from the mirror image
-    policy: np.ndarray  # float32[A]
-    q: np.ndarray  # float32[A]
+    root: Annotated[np.ndarray, "uint64[K]"]  # the searched position, or its smallest mirror image
+    symmetry: Annotated[np.ndarray, "int64[1]"]  # by which symmetry it is one
+    image: Annotated[np.ndarray, "uint64[K]"]
+    canonical: Annotated[np.ndarray, "uint64[K]"]
+    leaf_states: Annotated[np.ndarray, "uint64[1, K]"]
+    completed: Annotated[np.ndarray, "float32[A]"]
+    weights: Annotated[np.ndarray, "float32[A]"]  # the network's answer about it
+    own_mask: Annotated[np.ndarray, "bool[A]"]  # the legal actions of the mirror image
+    considered: Annotated[np.ndarray, "int64[1]"]  # actions that sequential halving considers in the search for a move
+    new_index: Annotated[np.ndarray, "int32[N]"]
+    visits: Annotated[np.ndarray, "int32[A]"]  # before they are turned back from the mirror image
+    policy: Annotated[np.ndarray, "float32[A]"]
+    q: Annotated[np.ndarray, "float32[A]"]
 
 
 def _start():
@@ -245,7 +253,7 @@ def opinion_of_network(state, legal_mask, priors):
 
 
 @dataclass(frozen=True)
-class Engine:
+class GameModule:
     """A module, and where its arrays are."""
 
     module: bytes
@@ -255,12 +263,12 @@ class Engine:
     """Simulations of one search at most."""
 
 
-class EngineBuilder:
+class ModuleBuilder:
     """Collects the entry points of one game's module; raises GameError for rules that numba does not compile.
 
     >>> import alphazero as az
-    >>> from alphazero.wasm.engine import EngineBuilder
-    >>> engine = EngineBuilder(az.load_game("tictactoe").game).build()
+    >>> from alphazero.wasm.engine import ModuleBuilder
+    >>> engine = ModuleBuilder(az.load_game("tictactoe").game).build()
     >>> engine.module[:4], engine.places["legal_mask"][2]
     (b'\x00asm', 9)
     """
@@ -275,23 +283,8 @@ class EngineBuilder:
         self._made: dict[Callable[..., Any], Any] = {}
         self._entry_points: dict[str, EntryPoint] = {}
         self._most_simulations = 0
-        zeros, actions, words = self.layout.zeros, game.num_actions, game.state_words
-        self.page = Page(
-            state=zeros((words,), np.uint64),
-            to_play=zeros((1,), np.int8),
-            legal_mask=zeros((actions,), np.bool_),
-            planes=zeros(game.observation_shape, np.float32),
-            result=zeros((1,), np.float32),
-            visits=zeros((actions,), np.int32),
-            policy=zeros((actions,), np.float32),
-            q=zeros((actions,), np.float32),
-            value=zeros((1,), np.float32),
-            proven=zeros((1,), np.bool_),
-            line=zeros((game.max_plies + 1,), np.int32),
-            prior=zeros((actions,), np.float32),
-            child=zeros((actions,), np.int32),
-            known=zeros((actions,), np.int8),
-        )
+        self._sizes: dict[str, Any] = {"A": game.num_actions, "K": game.state_words, "P": game.observation_shape}
+        self.page = self.arrays(Page, line=game.max_plies + 1)
         self.readable: dict[str, np.ndarray] = self.page._asdict()
         """The arrays that the page knows by name."""
         kernels = Kernels(game)
@@ -310,6 +303,10 @@ class EngineBuilder:
         self.add("play", _play, types.int32)
         self.add("describe", _describe)
         self.add("observe", _observe)
+
+    def arrays(self, kind: type[Arrays], **sizes: int) -> Arrays:
+        """Arrays in the module's memory, as `make_arrays` makes them; A, K and P are known."""
+        return make_arrays(kind, self.layout.zeros, **self._sizes, **sizes)
 
     def name(self, **values: Any) -> None:
         """Makes values known to the templates that are added later."""
@@ -336,28 +333,11 @@ class EngineBuilder:
         weights of the actions and returns the value for the player to move. `opinion` is the same for who plays
         without a search; None: `evaluate`.
         """
-        zeros, actions, words = self.layout.zeros, self.game.num_actions, self.game.state_words
+        actions, words = self.game.num_actions, self.game.state_words
         self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_node(actions, words)))
         nodes = 1 + self._most_simulations
-        scratch = Scratch(
-            root=zeros((words,), np.uint64),
-            symmetry=zeros((1,), np.int64),
-            image=zeros((words,), np.uint64),
-            canonical=zeros((words,), np.uint64),
-            leaf_states=zeros((1, words), np.uint64),
-            completed=zeros((actions,), np.float32),
-            weights=zeros((actions,), np.float32),
-            own_mask=zeros((actions,), np.bool_),
-            considered=zeros((1,), np.int64),
-            new_index=zeros((nodes,), np.int32),
-            visits=zeros((actions,), np.int32),
-            policy=zeros((actions,), np.float32),
-            q=zeros((actions,), np.float32),
-        )
-        parents, moves, children, leaves = (zeros((1,), np.int64) for _ in range(4))
-        walks = Walks(parents, moves, children, leaves, zeros((1,), np.bool_), zeros((1,), np.float32))
-        answers = Answers(zeros((1, actions), np.bool_), zeros((1, actions), np.float32), zeros((1,), np.float32))
-        tree = make_tree(1, nodes, actions, words, self.layout)
+        scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1)
+        answers, tree = self.arrays(LeafAnswers, L=1), make_tree(1, nodes, actions, words, self.layout)
         placed = self.layout.placed
         self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
         quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=1)
@@ -371,7 +351,7 @@ class EngineBuilder:
         self.add("line", _line, types.int32)
         self.add("look", _look, types.int32)
 
-    def build(self) -> Engine:
+    def build(self) -> GameModule:
         """Compiles the module; raises GameError if numba cannot."""
         try:
             module = compile_module(self._entry_points, self.layout.size)
@@ -384,4 +364,4 @@ class EngineBuilder:
         places = {
             name: (array.dtype.name, self.layout.address(array), array.size) for name, array in self.readable.items()
         }
-        return Engine(module, places, self._most_simulations)
+        return GameModule(module, places, self._most_simulations)

@@ -7,7 +7,7 @@ there are no fused operations, so that every browser computes the same bits.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
@@ -16,7 +16,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from alphazero.nets.kernels.layer_program import RELU, TANH
-from alphazero.wasm.engine import EngineBuilder
+from alphazero.wasm.engine import ModuleBuilder
 from alphazero.wasm.mathematics import exponential
 
 CELLS = 4
@@ -40,9 +40,9 @@ run_layer: Any
 class NetworkArrays(NamedTuple):
     """The memory of a network."""
 
-    weights: np.ndarray  # float32[w]
-    activations: np.ndarray  # float32[a]: all zero before the first position
-    sums: np.ndarray  # float32[CELLS * CHANNELS]
+    weights: Annotated[np.ndarray, "float32[w]"]
+    activations: Annotated[np.ndarray, "float32[a]"]  # all zero before the first position
+    sums: Annotated[np.ndarray, "float32[tile]"]
 
 
 class Layer(NamedTuple):
@@ -194,14 +194,9 @@ def _ask_network(planes, legal_mask, weights):
     return min(max(cells[VALUE_PLACE], np.float32(-1.0)), np.float32(1.0))
 
 
-def add_network(builder: EngineBuilder, program: Program) -> None:
+def add_network(builder: ModuleBuilder, program: Program) -> None:
     """Makes `ask_network` known to the engine's templates. The page writes `program.weights` to the place `weights`."""
-    zeros = builder.layout.zeros
-    arrays = NetworkArrays(
-        weights=zeros(program.weights.shape, np.float32),
-        activations=zeros((program.num_activations,), np.float32),
-        sums=zeros((CELLS * CHANNELS,), np.float32),
-    )
+    arrays = builder.arrays(NetworkArrays, w=len(program.weights), a=program.num_activations, tile=CELLS * CHANNELS)
     builder.readable["weights"] = arrays.weights
     builder.name(
         network=builder.layout.placed(arrays),

@@ -15,7 +15,7 @@ from numba import types
 from alphazero.game.randomness import TIE, make_key, uniform
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import KernelSettings
-from alphazero.wasm.engine import EngineBuilder, open_tree, read_tree, run_simulations
+from alphazero.wasm.engine import ModuleBuilder, open_tree, read_tree, run_simulations
 
 # Names that `add_moves` replaces by those of one module.
 page: Any
@@ -78,7 +78,7 @@ def _choose_alone(seed, ply):
     return draw_best(own.weights, np.int64(seed), np.int64(ply))
 
 
-def add_moves(builder: EngineBuilder, config: SearchConfig, simulations_per_action: int) -> None:
+def add_moves(builder: ModuleBuilder, config: SearchConfig, simulations_per_action: int) -> None:
     """Adds a player's moves to a builder that has a search, and where `opinion` is known, as `evaluate` of the search.
 
     `config` is what the net learned with. Sequential halving considers at least one action at the root for each

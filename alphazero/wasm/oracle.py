@@ -5,13 +5,13 @@ A game declares its solver by the `compiled` part of its oracle.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
 from alphazero.game import Game
 from alphazero.game.spec import CompiledOracle
-from alphazero.wasm.engine import Engine, EngineBuilder
+from alphazero.wasm.engine import GameModule, ModuleBuilder
 
 # Names that `oracle_engine` replaces by those of one game.
 page: Any
@@ -26,8 +26,8 @@ distance_of: Any
 class Results(NamedTuple):
     """The arrays that the page reads; only legal actions have results."""
 
-    scores: np.ndarray  # int32[A]: for who plays the action
-    distances: np.ndarray  # int32[A]: 0 for a draw
+    scores: Annotated[np.ndarray, "int32[A]"]  # for who plays the action
+    distances: Annotated[np.ndarray, "int32[A]"]  # 0 for a draw
 
 
 def _solve():
@@ -43,15 +43,14 @@ def _solve():
     return np.int32(1)
 
 
-def oracle_engine(game: Game, oracle: CompiledOracle) -> Engine:
+def oracle_engine(game: Game, oracle: CompiledOracle) -> GameModule:
     """The module of the rules and the solver, with the entry point `solve`; raises GameError if numba cannot."""
-    builder = EngineBuilder(game)
-    zeros, actions = builder.layout.zeros, game.num_actions
-    results = Results(scores=zeros((actions,), np.int32), distances=zeros((actions,), np.int32))
+    builder = ModuleBuilder(game)
+    results = builder.arrays(Results)
     builder.readable |= results._asdict()
     placed = builder.layout.placed
     builder.name(
-        results=placed(results), memory=placed(oracle.make_memory(zeros)), is_known=oracle.is_known,
+        results=placed(results), memory=placed(oracle.make_memory(builder.layout.zeros)), is_known=oracle.is_known,
         score_of=oracle.score_of, distance_of=oracle.distance_of,
     )  # fmt: skip
     builder.add("solve", _solve)

@@ -23,7 +23,7 @@ from alphazero.errors import NetError
 from alphazero.game import Game
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
-from alphazero.wasm.engine import EngineBuilder, evaluate_by_network, opinion_of_network
+from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
 from alphazero.wasm.layers import Program, add_network
 from alphazero.wasm.looks import looks_of
 from alphazero.wasm.moves import add_moves
@@ -57,7 +57,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     Raises GameError or NetError, in one sentence, for a game or a network that a browser cannot run.
     """
     game = loaded.game
-    builder, program = EngineBuilder(game), program_of(net, game)
+    builder, program = ModuleBuilder(game), program_of(net, game)
     weights = in_half_precision(program)
     looks = looks_of(game)
     add_network(builder, program)

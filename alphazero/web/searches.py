@@ -21,7 +21,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import words_of
 from alphazero.nets.neural_net import on_one_thread
 from alphazero.players.player import FollowingPlayer, Forfeit, Player
-from alphazero.search.analysis import Analysis, Node
+from alphazero.search.analysis import Analysis, TreeNode
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_node
 from alphazero.web.message import MOST_SIMULATIONS
@@ -216,7 +216,7 @@ class Grown:
             ],
         }
 
-    def look(self, path: tuple[int, ...]) -> Node:
+    def look(self, path: tuple[int, ...]) -> TreeNode:
         """The node that some actions lead to from the root. Raises InputError for a node that the tree has not."""
         with self._lock:
             try:

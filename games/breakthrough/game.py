@@ -133,16 +133,11 @@ class Breakthrough(Game):
         return np.stack([cells, cells.reshape(SIZE, SIZE)[:, ::-1].ravel()]), np.stack([actions, mirrored])
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        marks = "XO" if to_play == 0 else "OX"
-        lines = []
-        for row in range(SIZE):
-            squares = [SIZE * row + column for column in range(SIZE)]
-            cells = [
-                marks[0] if int(state[0]) >> i & 1 else marks[1] if int(state[1]) >> i & 1 else "." for i in squares
-            ]
-            lines.append(" ".join(cells))
-        lines = lines[::-1] if to_play == 0 else lines
-        return "\n".join([*(f"{SIZE - i} {line}" for i, line in enumerate(lines)), "  a b c d e f"])
+        first, second = int(state[to_play]), int(state[1 - to_play])
+        marks = ["X" if first >> i & 1 else "O" if second >> i & 1 else "." for i in range(SIZE * SIZE)]
+        rows = [" ".join(marks[SIZE * row : SIZE * (row + 1)]) for row in range(SIZE)]
+        rows = rows[::-1] if to_play == 0 else rows
+        return "\n".join([*(f"{SIZE - i} {row}" for i, row in enumerate(rows)), "  a b c d e f"])
 
     @cached_property
     def board(self) -> Board:

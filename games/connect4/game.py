@@ -26,7 +26,6 @@ from alphazero.game import (
     Clicks,
     Colors,
     Game,
-    Piece,
     Position,
     Rules,
     cells_in_line,
@@ -201,30 +200,16 @@ class Connect4(Game):
         return np.stack([cells.ravel(), cells[:, ::-1].ravel()]), np.stack([actions, actions[::-1]])
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        marks = "XO" if to_play == 0 else "OX"
-        lines = []
-        for row in reversed(range(ROWS)):
-            cells = [".", marks[0], marks[1]]
-            line = []
-            for column in range(COLUMNS):
-                square = 7 * column + row
-                own, opponent = (int(state[i]) >> square & 1 for i in range(2))
-                line.append(cells[own + 2 * opponent])
-            lines.append(" ".join(line))
-        return "\n".join([*lines, " ".join(str(column + 1) for column in range(COLUMNS))])
+        first, second = int(state[to_play]), int(state[1 - to_play])
+        marks = ["X" if first >> i & 1 else "O" if second >> i & 1 else "." for i in range(7 * COLUMNS)]
+        rows = [" ".join(marks[row::7]) for row in reversed(range(ROWS))]
+        return "\n".join([*rows, " ".join(str(column + 1) for column in range(COLUMNS))])
 
     @cached_property
     def board(self) -> Board:
         names = [f"{column + 1}, row {ROWS - row}" for row in range(ROWS) for column in range(COLUMNS)]
         columns = [str(column + 1) for column in range(COLUMNS)]
         return Board(grid_cells(ROWS, COLUMNS, names, "hole"), edge_labels([""] * ROWS, columns), colors=COLORS)
-
-    def pieces(self, position: Position) -> list[Piece]:
-        first, second = (int(position.state[side]) for side in (position.to_play, 1 - position.to_play))
-        squares = [(cell, 7 * (cell % COLUMNS) + ROWS - 1 - cell // COLUMNS) for cell in range(ROWS * COLUMNS)]
-        return [
-            Piece(cell, 0 if first >> square & 1 else 1) for cell, square in squares if (first | second) >> square & 1
-        ]
 
     def clicks(self, position: Position) -> Clicks:
         """Every cell of a column plays the column. The first click is the cell where the stone will lie."""

@@ -141,15 +141,14 @@ class Gomoku(Game):
         return np.stack(images), np.stack(images)
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        marks, words = ("XO" if to_play == 0 else "OX"), len(state) // 2
-        lines = ["   " + " ".join(LETTERS[: self.size])]
-        for row in range(self.size):
-            cells = ""
-            for cell in range(self.size * row, self.size * (row + 1)):
-                own, opponent = (int(state[side * words + cell // 64]) >> cell % 64 & 1 for side in range(2))
-                cells += " " + (marks[0] if own else marks[1] if opponent else ".")
-            lines.append(f"{row + 1:2}{cells}")
-        return "\n".join(lines)
+        words = len(state) // 2
+        first, second = (
+            sum(int(word) << 64 * i for i, word in enumerate(state[side * words : (side + 1) * words]))
+            for side in (to_play, 1 - to_play)
+        )
+        marks = ["X" if first >> i & 1 else "O" if second >> i & 1 else "." for i in range(self.size**2)]
+        rows = [f"{row + 1:2} " + " ".join(marks[row * self.size : (row + 1) * self.size]) for row in range(self.size)]
+        return "\n".join(["   " + " ".join(LETTERS[: self.size]), *rows])
 
     @cached_property
     def board(self) -> Board:

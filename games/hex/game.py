@@ -165,15 +165,10 @@ class Hex(Game):
         return images, np.stack([np.append(image, swap) for image in images])
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        marks = "XO" if to_play == 0 else "OX"
-        lines = ["  a b c d e f g"]
-        for row in range(SIZE):
-            places = [8 * row + column for column in range(SIZE)]
-            cells = [
-                marks[0] if int(state[0]) >> i & 1 else marks[1] if int(state[1]) >> i & 1 else "." for i in places
-            ]
-            lines.append(" " * row + f"{row + 1} " + " ".join(cells))
-        return "\n".join([*lines, "X connects top and bottom, O left and right"])
+        first, second = int(state[to_play]), int(state[1 - to_play])
+        marks = ["X" if first >> i & 1 else "O" if second >> i & 1 else "." for i in range(8 * SIZE)]
+        rows = [" " * row + f"{row + 1} " + " ".join(marks[8 * row : 8 * row + SIZE]) for row in range(SIZE)]
+        return "\n".join(["  a b c d e f g", *rows, "X connects top and bottom, O left and right"])
 
     @cached_property
     def board(self) -> Board:

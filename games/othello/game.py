@@ -245,15 +245,11 @@ class Othello(Game):
         return cells, np.hstack([cells, np.full((8, 1), self.size**2)])
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        marks = "XO" if to_play == 0 else "OX"
-        letters = "abcdefgh"[: self.size]
-        lines = ["  " + " ".join(letters)]
-        for row in range(self.size):
-            own, opponent = ([int(state[i]) >> 8 * row + col & 1 for col in range(self.size)] for i in range(2))
-            cells = [marks[0] if a else marks[1] if b else "." for a, b in zip(own, opponent, strict=True)]
-            lines.append(f"{row + 1} " + " ".join(cells))
-        first, second = (int(state[to_play]).bit_count(), int(state[1 - to_play]).bit_count())
-        return "\n".join([*lines, f"  X {first}, O {second}"])
+        first, second = int(state[to_play]), int(state[1 - to_play])
+        marks = ["X" if first >> i & 1 else "O" if second >> i & 1 else "." for i in range(64)]
+        rows = [f"{row + 1} " + " ".join(marks[8 * row : 8 * row + self.size]) for row in range(self.size)]
+        counts = f"  X {first.bit_count()}, O {second.bit_count()}"
+        return "\n".join(["  " + " ".join("abcdefgh"[: self.size]), *rows, counts])
 
     @cached_property
     def board(self) -> Board:

@@ -90,11 +90,9 @@ class TicTacToe(Game):
         return SYMMETRIES, SYMMETRIES
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        marks = "XO" if to_play == 0 else "OX"
-        cells = ".", marks[0], marks[1]
-        board = [cells[(int(state[0]) >> i & 1) + 2 * (int(state[1]) >> i & 1)] for i in range(9)]
-        rows = [f"{row + 1} " + " ".join(board[3 * row : 3 * row + 3]) for row in range(3)]
-        return "\n".join([*rows, "  a b c"])
+        first, second = int(state[to_play]), int(state[1 - to_play])
+        marks = ["X" if first >> i & 1 else "O" if second >> i & 1 else "." for i in range(9)]
+        return "\n".join([*(f"{row + 1} " + " ".join(marks[3 * row : 3 * row + 3]) for row in range(3)), "  a b c"])
 
     @cached_property
     def board(self) -> Board:

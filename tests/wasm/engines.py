@@ -15,7 +15,7 @@ from torch import nn
 
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
-from alphazero.wasm.engine import Engine
+from alphazero.wasm.engine import GameModule
 
 DRIVER = Path(__file__).with_name("drive.mjs")
 SAME = {"gomoku15": "gomoku", "othello": "othello6"}
@@ -23,7 +23,7 @@ SAME = {"gomoku15": "gomoku", "othello": "othello6"}
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed, and runs WebAssembly here")
 
 
-def run_node(engine: Engine, request: dict[str, Any], folder: Path) -> bytes:
+def run_node(engine: GameModule, request: dict[str, Any], folder: Path) -> bytes:
     """The bytes that the driver writes."""
     module, asked, answers = folder / "engine.wasm", folder / "request.json", folder / "answers.bin"
     module.write_bytes(engine.module)
@@ -99,7 +99,7 @@ def evaluate_planted(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.nd
     return priors, values
 
 
-def compare_games(game: Game, engine: Engine, games: Sequence[Sequence[int]], folder: Path) -> int:
+def compare_games(game: Game, engine: GameModule, games: Sequence[Sequence[int]], folder: Path) -> int:
     """Asserts that the engine's positions are those of the processor, bit for bit; returns their number."""
     kernels = Kernels(game)
     found, compared = Answers(run_node(engine, {"games": games}, folder)), 0

@@ -15,7 +15,8 @@ from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search.analysis import search_position
-from alphazero.wasm.engine import QUIET, EngineBuilder
+from alphazero.search.mcts import QUIET
+from alphazero.wasm.engine import ModuleBuilder
 from tests.conftest import some_games
 from tests.wasm.engines import (
     SAME,
@@ -42,7 +43,7 @@ def tutorial_game(folder: Path) -> Game:
 
 def compare_rules(game: Game, count: int, folder: Path) -> None:
     """Random games played in step; fifty at a time, since their observations are large."""
-    engine, kernels = EngineBuilder(game).build(), Kernels(game)
+    engine, kernels = ModuleBuilder(game).build(), Kernels(game)
     for first in range(0, count, 50):
         games = random_games(kernels, min(50, count - first), seed=first)
         assert compare_games(game, engine, games, folder) == sum(map(len, games)) + len(games)
@@ -50,7 +51,7 @@ def compare_rules(game: Game, count: int, folder: Path) -> None:
 
 def compare_searches(game: Game, count: int, folder: Path, config: az.SearchConfig = QUIET) -> None:
     """Searches of positions of random games, at all depths, with planted evaluations."""
-    builder = EngineBuilder(game)
+    builder = ModuleBuilder(game)
     builder.add_search(planted, config)
     engine, rng = builder.build(), np.random.default_rng(1)
     games = random_games(Kernels(game), count, seed=1)
@@ -224,20 +225,20 @@ def test_rules_that_count_by_powers_are_the_same(tmp_path: Path):
 )
 def test_rules_that_cannot_be_compiled_are_refused_with_the_reason(step: Any, reason: str):
     with pytest.raises(GameError, match=reason) as caught:
-        EngineBuilder(Plain(step=step)).build()
+        ModuleBuilder(Plain(step=step)).build()
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
 def test_a_game_of_python_objects_is_refused():
     game = registry.load("openspiel:tic_tac_toe").game
     with pytest.raises(GameError, match="run as Python objects"):
-        EngineBuilder(game)
+        ModuleBuilder(game)
 
 
 @needs_node
 def test_an_error_in_the_rules_stops_the_module(tmp_path: Path):
     """A division by zero raises in Python; here the module stops, and the page says so."""
-    engine = EngineBuilder(Plain(step=_step_that_divides)).build()
+    engine = ModuleBuilder(Plain(step=_step_that_divides)).build()
     with pytest.raises(Exception, match="exit status 1"):
         run_node(engine, {"games": [[0]]}, tmp_path)
 

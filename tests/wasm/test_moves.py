@@ -12,7 +12,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.search.mcts import Search
-from alphazero.wasm.engine import EngineBuilder
+from alphazero.wasm.engine import ModuleBuilder
 from alphazero.wasm.moves import add_moves
 from tests.wasm.engines import Answers, evaluate_planted, needs_node, planted, positions_of, random_games, run_node
 from tests.wasm.published import ask, shipped_page, small_net, small_page
@@ -32,7 +32,7 @@ def widened(config: az.SearchConfig, simulations: int) -> az.SearchConfig:
 
 def compare_moves(game: Game, config: az.SearchConfig, count: int, folder: Path) -> None:
     """Moves in positions of random games, at all depths, with planted evaluations."""
-    builder, kernels = EngineBuilder(game), Kernels(game)
+    builder, kernels = ModuleBuilder(game), Kernels(game)
     builder.add_search(planted, config)
     add_moves(builder, config, SIMULATIONS_PER_ACTION)
     rng, games = np.random.default_rng(4), random_games(kernels, count, seed=4)

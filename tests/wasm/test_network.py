@@ -19,7 +19,7 @@ from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.search.evaluator import Evaluator
-from alphazero.wasm.engine import EngineBuilder
+from alphazero.wasm.engine import ModuleBuilder
 from alphazero.wasm.layers import Program, add_network
 from alphazero.wasm.network import program_of
 from alphazero.web.one_file import in_half_precision, make_file
@@ -38,7 +38,7 @@ def ask():
 
 def answers_of(game: Game, program: Program, positions: list[list[int]], folder: Path) -> tuple[np.ndarray, np.ndarray]:
     """The priors and values of the positions after these actions, none of them terminal, as node computes them."""
-    builder = EngineBuilder(game)
+    builder = ModuleBuilder(game)
     add_network(builder, program)
     builder.add("ask", ask)
     (folder / "weights.bin").write_bytes(program.weights.astype(np.float32).tobytes())

@@ -101,8 +101,7 @@ def quiet_positions(ply: int) -> np.ndarray:
     keys = np.array([BOTTOM], np.uint64)
     for _ in range(ply):
         keys = np.unique(_children(keys))
-    states = _states(keys)
-    return states[_quiet(states)]
+    return _quiet_states(keys)
 
 
 @njit
@@ -121,12 +120,15 @@ def _state(key):
 
 
 @njit
-def _states(keys):
+def _quiet_states(keys):
     states = np.empty((len(keys), 2), np.uint64)
-    for i in range(len(keys)):
-        own, stones = _state(keys[i])
-        states[i, 0], states[i, 1] = own, own ^ stones
-    return states
+    count = 0
+    for key in keys:
+        own, stones = _state(key)
+        if not can_win(own, stones) and safe_squares(own, stones) != np.uint64(0):
+            states[count, 0], states[count, 1] = own, own ^ stones
+            count += 1
+    return states[:count]
 
 
 @njit
@@ -144,15 +146,6 @@ def _children(keys):
                 children[count] = canonical_key(own ^ stones, stones | square)
                 count += 1
     return children[:count]
-
-
-@njit
-def _quiet(states):
-    quiet = np.empty(len(states), np.bool_)
-    for i in range(len(states)):
-        own, stones = states[i, 0], states[i, 0] | states[i, 1]
-        quiet[i] = not can_win(own, stones) and safe_squares(own, stones) != np.uint64(0)
-    return quiet
 
 
 # --- their scores ---
@@ -186,9 +179,8 @@ def make_book(states: np.ndarray, scores: np.ndarray) -> np.ndarray:
     segment_size = 1 << max(2, int(math.log(max(count, 2)) / math.log(3.33) + 2.25))
     room = 1.125 if count > 100_000 else 1.4  # small graphs need more
     num_segments = max(1, math.ceil(count * room / segment_size) - 2)
-    keys = _keys(states)
     for seed in range(100):
-        cells = _fill(keys, scores.astype(np.int64) + BOOK_OFFSET, seed, num_segments, segment_size)
+        cells = _fill(states, scores.astype(np.int64) + BOOK_OFFSET, seed, num_segments, segment_size)
         if len(cells):
             break
     else:
@@ -203,14 +195,6 @@ def make_book(states: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 
 @njit
-def _keys(states):
-    keys = np.empty(len(states), np.uint64)
-    for i in range(len(states)):
-        keys[i] = canonical_key(states[i, 0], states[i, 0] | states[i, 1])
-    return keys
-
-
-@njit
 def look_up_all(states, book):
     """The scores `int8[n]` that the book has for `states uint64[n, 2]`."""
     scores = np.empty(len(states), np.int8)
@@ -220,23 +204,24 @@ def look_up_all(states, book):
 
 
 @njit
-def _fill(keys, values, seed, num_segments, segment_size):
-    """Cells `uint8[...]` with the values of all keys; empty if this seed does not work.
+def _fill(states, values, seed, num_segments, segment_size):
+    """Cells `uint8[...]` with the values of all states; empty if this seed does not work.
 
-    A cell that only one key uses can always be set right at last: such keys are taken away one after the other, and
+    A cell that only one state uses can always be set right at last: such states are taken away one after the other, and
     their cells set in the opposite order.
     """
     num_cells = (num_segments + 2) * segment_size
     uses, users = np.zeros(num_cells, np.int64), np.zeros(num_cells, np.int64)
-    places = np.empty((len(keys), 3), np.int64)
-    for i in range(len(keys)):
-        first, second, third = book_cells(keys[i], np.uint64(seed), np.uint64(num_segments), np.uint64(segment_size))
+    places = np.empty((len(states), 3), np.int64)
+    for i in range(len(states)):
+        key = canonical_key(states[i, 0], states[i, 0] | states[i, 1])
+        first, second, third = book_cells(key, np.uint64(seed), np.uint64(num_segments), np.uint64(segment_size))
         places[i, 0], places[i, 1], places[i, 2] = first, second, third
         for cell in places[i]:
             uses[cell] += 1
             users[cell] ^= i
     single = [cell for cell in range(num_cells) if uses[cell] == 1]
-    order = np.empty((len(keys), 2), np.int64)
+    order = np.empty((len(states), 2), np.int64)
     count = 0
     while single:
         own = single.pop()
@@ -250,8 +235,8 @@ def _fill(keys, values, seed, num_segments, segment_size):
             users[cell] ^= i
             if uses[cell] == 1:
                 single.append(cell)
-    cells = np.zeros(num_cells if count == len(keys) else 0, np.uint8)
-    if count == len(keys):
+    cells = np.zeros(num_cells if count == len(states) else 0, np.uint8)
+    if count == len(states):
         for j in range(count - 1, -1, -1):
             i, own = order[j]
             value = values[i]
