@@ -79,7 +79,7 @@ TESTED_IN = {
     "tests/storage/test_run_folder.py": ["alphazero/storage/manifest.py", "alphazero/storage/run_names.py"],
     "tests/training/test_selfplay.py": ["alphazero/training/selfplay/*.py"],
     "tests/training/test_worker_process.py": ["alphazero/players/child_processes.py"],
-    "tests/wasm/test_engine.py": ["alphazero/wasm/compiler.py", "alphazero/wasm/module_file.py"],
+    "tests/wasm/test_engine.py": ["alphazero/wasm/compiler.py", "alphazero/wasm/m*.py"],
     "tests/wasm/test_file.py": ["alphazero/web/one_file.py"],
     "tests/wasm/test_network.py": ["alphazero/wasm/layers.py"],
     "tests/web/test_engine.py": ["alphazero/web/kept.py", "alphazero/web/searches.py", "alphazero/web/seats.py"],

@@ -126,17 +126,6 @@ def some_positions(game: Game, count: int, seed: int) -> Iterator[Position]:
             position = Position(game, state[0], int(to_play[0]), (*position.actions, action))
 
 
-def pieces_of(game: Game, actions: Sequence[int], looks: Looks) -> dict[int, Any]:
-    """The pieces by cell after some moves, with their owners; the page does the same."""
-    at, owners = game.start(), dict[int, int]()
-    for action in actions:
-        mover, at = at.to_play, at.play(action)
-        there, _, _ = told(looks, at)
-        owners |= {cell: mover for cell in looks.owned if cell in there and cell not in owners}
-    there, _, _ = told(looks, at)
-    return {cell: {**piece, "player": owners.get(cell, piece["player"])} for cell, piece in there.items()}
-
-
 def chain_through(cell: int, pieces: Mapping[int, Any], beside: Sequence[Sequence[int]]) -> set[int]:
     """The cells that pieces of one player connect with a cell."""
     chain, edge = {cell}, [cell]

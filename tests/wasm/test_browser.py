@@ -1,7 +1,7 @@
 """Published files in a real browser, opened from disk with the network refused.
 
-These are the flows of tests/web that need no server: to the end by mouse, by keyboard and on a phone, undo, hint, an
-analysis that grows, the truth, mistakes, jumps, a record, a game of two clicks, and nothing on the console.
+These are the flows of tests/web in which the engine in the page does a server's work: games to their end, a hint, an
+analysis that grows, the truth, mistakes, a record; and nothing on the console.
 """
 
 import contextlib
@@ -19,7 +19,6 @@ from tests.wasm.published import MARKUP, small_page
 from tests.web.browser import (
     BROWSERS,
     DESKTOP,
-    FOCUSED,
     PHONE,
     click_first,
     fits_phones,
@@ -28,7 +27,6 @@ from tests.web.browser import (
     play_on,
     press_first,
     running_browser,
-    status,
     wait_status,
 )
 from tests.web.walk import STATES, press_every_two_buttons
@@ -104,20 +102,6 @@ def test_a_game_is_played_to_its_end_on_a_phone(open_page: Any, game: str):
     assert fits_phones(page)
 
 
-def test_moves_are_taken_back_and_brought_again(open_page: Any):
-    page = open_page("connect4")
-    wait_status(page, "Your turn")
-    click_first(page)
-    page.locator(".move").nth(2).wait_for()
-    wait_status(page, "Your turn")
-    words = page.locator(".move").all_inner_texts()
-    page.get_by_role("button", name="Undo", exact=True).click()
-    page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 2")
-    assert page.locator(".move").all_inner_texts() == words and status(page) == "Your turn"
-    page.get_by_role("button", name="Redo", exact=True).click()
-    page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 0")
-
-
 def test_a_hint_a_new_game_and_the_other_side(open_page: Any):
     page = open_page("tictactoe")
     wait_status(page, "Your turn")
@@ -130,14 +114,6 @@ def test_a_hint_a_new_game_and_the_other_side(open_page: Any):
     page.locator(".move").nth(1).wait_for(state="detached")
     page.get_by_role("button", name="Switch sides").click()
     page.locator(".move").nth(1).wait_for()
-
-
-def test_a_game_is_played_by_the_net_alone(open_page: Any):
-    page = open_page("tictactoe")
-    wait_status(page, "Your turn")
-    for seat in page.locator(".seat").all():
-        seat.locator("select").first.select_option("net")
-    wait_status(page, "has won|draw")
 
 
 @pytest.mark.slow
@@ -192,21 +168,6 @@ def test_the_truth_is_shown_and_mistakes_are_found_by_it(open_page: Any):
     wait_status(page, "Your turn")
 
 
-def test_the_opening_is_too_far_for_the_truth(open_page: Any):
-    page = open_page("connect4", "#/analyse?game=connect4&moves=44")
-    page.wait_for_function("() => document.querySelector('.exact-line')?.textContent.includes('Too far')")
-
-
-def test_the_chart_and_the_moves_jump(open_page: Any):
-    page = open_page("tictactoe", "#/analyse?game=tictactoe&moves=b2,a1,c3")
-    page.locator(".move").nth(3).wait_for()
-    chart = page.locator(".chart-box")
-    chart.click(position={"x": 30, "y": chart.bounding_box()["height"] / 3})
-    page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
-    page.locator(".move").nth(2).click()
-    page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent.startsWith('2.')")
-
-
 def test_a_game_is_saved_and_loaded(open_page: Any, tmp_path: Path):
     page = open_page("tictactoe")
     wait_status(page, "Your turn")
@@ -224,23 +185,6 @@ def test_a_game_is_saved_and_loaded(open_page: Any, tmp_path: Path):
     chooser.value.set_files(tmp_path / "game.jsonl")
     page.locator(".move").nth(2).wait_for()
     assert page.locator(".move").all_inner_texts() == words
-
-
-def test_a_link_leads_to_a_position(open_page: Any):
-    page = open_page("tictactoe", "#/play?game=tictactoe&actions=0.4.8")
-    page.locator(".move").nth(3).wait_for()
-    assert page.locator(".move").all_inner_texts()[1:4] == ["1.a1", "2.b2", "3.c3"]
-
-
-def test_arrow_keys_move_over_the_board(open_page: Any):
-    page = open_page("tictactoe")
-    wait_status(page, "Your turn")
-    page.locator(".stage .cell[tabindex='0']").focus()
-    page.keyboard.press("ArrowRight")
-    assert page.evaluate(FOCUSED) == "b1, empty, can be played"
-    page.keyboard.press("Enter")
-    page.locator(".move").nth(2).wait_for()
-    assert page.locator(".move").nth(1).inner_text() == "1.b1"
 
 
 def test_markup_in_names_is_shown_as_text(open_page: Any):

@@ -12,6 +12,7 @@ from alphazero.catalogue import registry, shipped
 from alphazero.commands import publish
 from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
+from alphazero.players.contestants import make_player
 from alphazero.wasm.looks import neighbours
 from alphazero.web.one_file import _splits_words, note_of, up_to
 from alphazero.web.seats import Slider
@@ -128,6 +129,50 @@ def test_the_file_searches_as_the_library_does():
     )
     assert report["lines"][0]["action"] == found.best
     assert report["value"] == pytest.approx(found.value, abs=0.02)
+
+
+def play_both(page: str, net: az.NeuralNet, name: str, count: int, steps: tuple[int, ...]) -> int:
+    """The moves of the file that are those of the same net as a contestant, of `count` positions for each step."""
+    loaded = registry.load(name)
+    rng, games = np.random.default_rng(5), random_games(Kernels(loaded.game), count, seed=5)
+    lists = [actions[: int(rng.integers(len(actions)))] for actions in games]
+    asked = [(actions, step, i) for i, actions in enumerate(lists) for step in steps]
+    questions = [
+        {"ask": "move", "actions": actions, "player": {"id": "net", "step": step}, "seed": seed}
+        for actions, step, seed in asked
+    ]
+    same = 0
+    for (actions, step, seed), (*_, answer) in zip(asked, ask(page, *questions), strict=True):
+        player = make_player(net, loaded, seed=seed, simulations=step)
+        state = loaded.game.position(actions).state[None].copy()
+        same += answer["action"] == player.select_actions(state, np.array([seed]), np.array([len(actions)]))[0]
+    return same
+
+
+@needs_node
+def test_a_file_plays_as_its_net_does_in_a_match():
+    """Weights have fewer digits in the file, so one move in a hundred may differ."""
+    assert play_both(small_page("tictactoe"), small_net("tictactoe"), "tictactoe", 50, (0, 25)) >= 99
+
+
+@needs_node
+@pytest.mark.slow
+def test_a_shipped_net_plays_in_its_file_as_in_a_match():
+    net = az.load_net("club", registry.load("connect4").game)
+    assert play_both(shipped_page("connect4", "club"), net, "connect4", 100, (0, 100)) >= 198
+
+
+@needs_node
+def test_capitals_count_only_where_two_words_differ_by_them():
+    (read,), (unknown,) = ask(
+        small_page("tictactoe"), {"ask": "position", "moves": "A1 b1"}, {"ask": "position", "moves": "d1"}
+    )
+    assert read["words"] == ["a1", "b1"] and "'d1' is not a legal action here" in unknown["error"]
+    both = small_page("tictactoe").replace('"b1"', '"A1"')
+    assert both != small_page("tictactoe")
+    for moves, actions in (("A1 a1", [1, 0]), ("a1 A1 C1", [0, 1, 2])):
+        ((read,),) = ask(both, {"ask": "position", "moves": moves})
+        assert read["actions"] == actions
 
 
 @needs_node

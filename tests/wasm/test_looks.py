@@ -2,7 +2,9 @@
 
 import functools
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.errors import GameError
 from alphazero.game import Board, Game, Piece, Rules
-from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, pieces_of, some_positions, told
+from alphazero.wasm.looks import Looks, chain_through, facts, looks_of, some_positions, told
 from tests.conftest import some_games
 from tests.wasm.engines import SAME
 
@@ -21,7 +23,18 @@ def learned(name: str) -> Looks:
     return looks_of(registry.load(name).game)
 
 
-@some_games("tictactoe", "dots_and_boxes", "othello6")
+def pieces_of(game: Game, actions: Sequence[int], looks: Looks) -> dict[int, Any]:
+    """The pieces by cell after some moves, with their owners, as the page finds them."""
+    at, owners = game.start(), dict[int, int]()
+    for action in actions:
+        mover, at = at.to_play, at.play(action)
+        there, _, _ = told(looks, at)
+        owners |= {cell: mover for cell in looks.owned if cell in there and cell not in owners}
+    there, _, _ = told(looks, at)
+    return {cell: {**piece, "player": owners.get(cell, piece["player"])} for cell, piece in there.items()}
+
+
+@some_games("tictactoe", "dots_and_boxes")
 def test_the_looks_of_every_game_are_learned(game: Game):
     """They are right in positions that nobody learned from, and small."""
     if game.name in SAME:
@@ -32,13 +45,16 @@ def test_the_looks_of_every_game_are_learned(game: Game):
     assert len(json.dumps(asdict(looks))) < 30_000
 
 
-@pytest.mark.parametrize(("name", "length"), [("tictactoe", 3), ("connect4", 4), ("gomoku", 5), ("othello6", 0)])
+@pytest.mark.parametrize(
+    ("name", "length"),
+    [("tictactoe", 3), *(pytest.param(*x, marks=pytest.mark.slow) for x in (("connect4", 4), ("gomoku", 5)))],
+)
 def test_the_cells_of_a_winning_line_are_marked(name: str, length: int):
     looks = learned(name)
     assert looks.line == length and not looks.beside and not looks.owned
 
 
-@pytest.mark.parametrize("name", ["hex", "hex_swap"])
+@pytest.mark.parametrize("name", ["hex", pytest.param("hex_swap", marks=pytest.mark.slow)])
 def test_the_chain_that_wins_is_marked(name: str):
     game = registry.load(name).game
     looks, compared = learned(name), 0
