@@ -25,8 +25,6 @@ MOST_ERROR = 1e-3
 """Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
 SEEDS = 7_481, 9_203
 """For random weights and observations: neither is a user's, as 0, which would make them the module's own numbers."""
-LARGEST_VALUE = 1e6
-"""Values beyond [-1, 1] are cut; one that is so large does not come from an untrained network that can learn."""
 CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
 Kind = TypeVar("Kind", bound=nn.Module)
 
@@ -48,10 +46,11 @@ def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> N
     It must do so for one of them as well, where `squeeze` would take the batch's dimension away, too.
     """
     name = type(module).__name__
-    if any(is_lazy(tensor) for tensor in (*module.parameters(), *module.buffers())):
+    tensors = (*module.parameters(), *module.buffers())
+    if any(is_lazy(tensor) or tensor.is_inference() for tensor in tensors):
         raise NetError(
-            f"{name} has weights without a shape, as lazy layers do: call it once before, with "
-            f"torch.zeros({', '.join(map(str, observations.shape))})"
+            f"{name} has weights without a shape, or of `torch.inference_mode`: make it outside of that, and call it "
+            f"once before with torch.zeros({', '.join(map(str, observations.shape))})"
         )
     try:
         copied = copy.deepcopy(module).float().eval()
@@ -73,39 +72,24 @@ def _failure(what: str, error: Exception) -> NetError:
 
 
 def _check_answers(module: nn.Module, observations: Tensor, num_actions: int) -> None:
-    name, given, count = type(module).__name__, _shape(observations), len(observations)
-    wanted = f"policy logits of shape {[count, num_actions]} and values of shape {[count]}"
+    given, count = list(observations.shape), len(observations)
+    wanted = f"{type(module).__name__} must give policy logits of shape {[count, num_actions]} and values of shape "
+    wanted += f"{[count]}, finite floating-point numbers, for observations of shape {given}"
     try:
         with torch.no_grad():
             outputs = module(observations.clone())
     except Exception as error:
-        what = f"{name} fails on observations of shape {given}, for which it must give {wanted}"
-        raise _failure(what, error) from error
-    if not isinstance(outputs, tuple | list):
-        outputs = (outputs,)
-    found = " and ".join(_shape(x) if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs) or "nothing"
-    right = len(outputs) == 2 and all(isinstance(x, Tensor) for x in outputs)
-    if right:
-        logits, values = outputs
-        right = logits.shape == (count, num_actions) and values.numel() == count and values.shape in (
-            (count,), (count, 1), ()
-        )  # fmt: skip
-    if not right:
-        raise NetError(f"{name} must give {wanted} for observations of shape {given}; it gives {found}")
-    if not all(x.is_floating_point() for x in outputs):
-        kinds = " and ".join(str(x.dtype).removeprefix("torch.") for x in outputs)
-        raise NetError(f"{name} must give policy logits and values as floating-point numbers; it gives {kinds}")
-    if not all(torch.isfinite(x).all() for x in outputs):
-        raise NetError(f"{name} answers the start position with numbers that are not finite: check its initial weights")
-    largest = float(outputs[1].abs().max())
-    if largest > LARGEST_VALUE:
-        raise NetError(
-            f"{name} gives the start position a value of {largest:g}: let it end in a tanh, as values lie in [-1, 1]"
-        )
-
-
-def _shape(tensor: Tensor) -> str:
-    return str(list(tensor.shape))
+        raise _failure(f"{wanted}, but fails", error) from error
+    outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
+    if all(isinstance(x, Tensor) for x in outputs):
+        if any(x.is_floating_point() and not torch.isfinite(x).all() for x in outputs):
+            raise NetError(f"{wanted}; it gives numbers that are not finite")
+        shapes = [tuple(x.shape) for x in outputs if x.is_floating_point()]
+        values = [(count,), (count, 1), ()] if count == 1 else [(count,), (count, 1)]
+        if len(outputs) == 2 and shapes[:1] == [(count, num_actions)] and shapes[1:] and shapes[1] in values:
+            return
+    found = (f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs)
+    raise NetError(f"{wanted}; it gives {' and '.join(found).replace('torch.', '') or 'nothing'}")
 
 
 def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -186,18 +170,6 @@ def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
         wanted = layout if id(parameter) in filters else torch.contiguous_format
         parameter.data = parameter.data.contiguous(memory_format=wanted)
     return module
-
-
-def make_changeable(module: nn.Module) -> None:
-    """Replaces, in place, the weights that were made within `torch.inference_mode`: nothing can change those later."""
-    copies = dict[Tensor, Tensor]()  # a weight may have two names
-    for child in module.modules():
-        tables: tuple[dict[str, Any], ...] = child._parameters, child._buffers
-        for tensors in tables:
-            for name, tensor in tensors.items():
-                if tensor is not None and not is_lazy(tensor) and tensor.is_inference():
-                    copied = nn.Parameter(tensor.clone()) if tensors is child._parameters else tensor.clone()
-                    tensors[name] = copies.setdefault(tensor, copied.requires_grad_(tensor.requires_grad))
 
 
 def fold(module: nn.Module) -> nn.Module:

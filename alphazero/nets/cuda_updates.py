@@ -1,11 +1,13 @@
-"""Updates of a network on a GPU, replayed as one CUDA graph.
+"""CUDA graphs: what a function sends to a GPU, sent again by one call, as the updates of a network that learns.
 
 An update is many short kernels, and Python takes longer to send them than a GPU to run them.
 """
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +15,12 @@ import torch
 from torch import Tensor
 
 from alphazero.errors import is_out_of_memory, quote
-from alphazero.nets.cuda_graphs import CAPTURING, capture
 from alphazero.nets.neural_net import Batch
 
 logger = logging.getLogger(__name__)
 
+CAPTURING = threading.Lock()
+"""Only one graph can be captured at a time."""
 BEFORE = 3
 """Updates of batches of one size before their graph is captured: by then the libraries have chosen their kernels."""
 
@@ -83,3 +86,26 @@ def captured(launch: Callable[[], None], device: torch.device) -> Callable[[], N
     """Everything that `launch` sends to the device, as one graph."""
     with CAPTURING:
         return capture(launch, torch.cuda.Stream(device))
+
+
+def capture(launch: Callable[[], None], stream: torch.cuda.Stream) -> Callable[[], None]:
+    """A function that sends to the GPU of `stream` all that `launch` sends there. Until it is called, nothing is done.
+
+    Hold CAPTURING. Raises torch's error where `launch` cannot be captured, as where it waits for a result of the GPU.
+    """
+    with torch.cuda.device(stream.device):
+        before, pool = torch.cuda.current_stream(), torch.cuda.graph_pool_handle()
+        graph = torch.cuda.CUDAGraph()
+        try:
+            with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
+                launch()
+        except Exception:
+            # torch leaves the thread on the graph's stream, and until 2.12 its memory in the state of a capture, in
+            # which it cannot be tidied up any more
+            torch.cuda.set_stream(before)
+            with contextlib.suppress(RuntimeError):
+                torch._C._cuda_endAllocateToPool(torch.cuda.current_device(), pool)
+            with contextlib.suppress(RuntimeError):
+                torch._C._cuda_releasePool(torch.cuda.current_device(), pool)
+            raise
+    return graph.replay

@@ -1,5 +1,6 @@
-"""The optimizer Muon (Jordan et al. 2024): gradient descent with momentum, where each update is made orthogonal.
+"""The optimizer: Muon for matrices and filters, AdamW for all other parameters.
 
+Muon (Jordan et al. 2024) is gradient descent with momentum, where each update is made orthogonal.
 torch has a Muon, too. It takes one matrix at a time, always in bf16, and is twelve times slower than float32 on
 processors without bf16 (docs/log.md). Here matrices of one shape are one batch, in the precision that is fast.
 """
@@ -7,11 +8,19 @@ processors without bf16 (docs/log.md). Here matrices of one shape are one batch,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import torch
 from torch import Tensor
+from torch.optim.adamw import adamw
 
+MUON_RATE = 3.0
+"""Muon's learning rate in units of AdamW's, beyond the factor that makes their updates equally long (Liu et al. 2025);
+the best of 1, 3, 6 and 10 in docs/ablations.md."""
+ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
+"""AdamW's two running means of each parameter."""
+ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
+"""As in Kingma and Ba 2015."""
 MOMENTUM = 0.95
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
 """Coefficients of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
@@ -72,3 +81,61 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
+
+
+class Optimizer:
+    """Updates parameters by their gradients, in place."""
+
+    def __init__(self, parameters: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
+        """`weight_decay` and `dtype` as for Muon; nothing else decays, as offsets and scales are not meant to be 0."""
+        self._all = list(parameters)
+        self.matrices = [parameter for parameter in parameters if _is_matrix(parameter)]
+        # Muon takes matrices only: it gets the filters as such, in the same memory
+        flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
+        assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
+        self.muon = Muon(flat, weight_decay, dtype)
+        self.others = [parameter for parameter in parameters if not _is_matrix(parameter)]
+        """The parameters that AdamW updates."""
+        self.moments = [[torch.zeros_like(each, requires_grad=False) for each in self.others] for _ in ADAM_MOMENTS]
+        """Each of ADAM_MOMENTS, for every parameter of `others`."""
+        self.adam_steps = [torch.zeros((), device=each.device) for each in self.others]
+
+    def step(
+        self,
+        gradients: Sequence[Tensor],
+        learning_rate: float | Tensor,
+        finite: Tensor,
+        each: Callable[..., Iterable[None]] = map,
+    ) -> None:
+        """Moves the parameters by their gradients; where those are not `finite bool[]`, by decay and momentum alone.
+
+        `each` as for Muon.
+        """
+        found = {one: torch.where(finite, gradient, 0.0) for one, gradient in zip(self._all, gradients, strict=True)}
+        matrices = [_as_matrix(found[parameter], parameter) for parameter in self.matrices]
+        self.muon.step(matrices, MUON_RATE * learning_rate, each)
+        # a function, since the class AdamW imports torch's compiler, which takes a second
+        with torch.no_grad():
+            adamw(
+                list(self.others), [found[parameter] for parameter in self.others], self.moments[0], self.moments[1],
+                [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0], beta2=ADAM_BETAS[1],
+                lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
+            )  # fmt: skip
+
+    def state(self) -> Iterator[tuple[str, Tensor, Tensor]]:
+        """The kind, the parameter and the tensor of all that learning goes on from, in the memory that is in use."""
+        yield from zip(["momentum_buffer"] * len(self.matrices), self.matrices, self.muon.momenta, strict=True)
+        for kind, moments in zip(ADAM_MOMENTS, self.moments, strict=True):
+            yield from zip([kind] * len(moments), self.others, moments, strict=True)
+
+
+def _is_matrix(parameter: Tensor) -> bool:
+    """Muon makes the rows of an update orthogonal, which means nothing for a single one."""
+    return parameter.ndim > 1 and len(parameter) > 1
+
+
+def _as_matrix(tensor: Tensor, parameter: Tensor) -> Tensor:
+    """The parameter or its gradient with one row for each output, in the parameter's own order in memory."""
+    if parameter.ndim == 4 and parameter.is_contiguous(memory_format=torch.channels_last):
+        tensor = tensor.permute(0, 2, 3, 1)
+    return tensor.reshape(len(tensor), -1)

@@ -36,7 +36,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     """
     onnxruntime = _import("onnxruntime")
     _import("onnx"), _import("onnxscript")
-    module = _Named(net.frozen_float().cpu())
+    module = _AsPromised(net.frozen_float().cpu())
     observations, legal = _random_positions(game, NUM_CHECKED)
     try:
         with without_warnings(), _quiet():  # the converter uses deprecated names itself
@@ -72,7 +72,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     return content, largest
 
 
-class _Named(nn.Module):
+class _AsPromised(nn.Module):
     """Gives the outputs the shapes that the file promises."""
 
     def __init__(self, module: nn.Module):

@@ -26,7 +26,6 @@ from alphazero.nets.any_module import (
     forward,
     frozen_copy,
     lay_out,
-    make_changeable,
     to_arrays,
     works,
 )
@@ -71,22 +70,19 @@ class TorchNet(NeuralNet):
     are cut to [-1, 1]. Raises NetError if the module gives something else for the game's start position.
 
     Weights are float32; where the hardware multiplies bf16 and the module can, the frozen copy is bf16. It has its
-    batch norms folded into the convolutions; its error against float32 is bounded in tests/nets/test_torch_net.py.
+    batch norms folded into the convolutions.
 
-    >>> import alphazero as az, torch
-    >>> class Perceptron(torch.nn.Module):
+    >>> import alphazero as az, math, torch
+    >>> class Linear(torch.nn.Module):
     ...     def __init__(self, game):
     ...         super().__init__()
-    ...         planes, height, width = game.observation_shape
-    ...         self.body = torch.nn.Sequential(
-    ...             torch.nn.Flatten(), torch.nn.Linear(planes * height * width, 64), torch.nn.ReLU()
-    ...         )
-    ...         self.policy, self.value = torch.nn.Linear(64, game.num_actions), torch.nn.Linear(64, 1)
+    ...         inputs = math.prod(game.observation_shape)
+    ...         self.policy, self.value = torch.nn.Linear(inputs, game.num_actions), torch.nn.Linear(inputs, 1)
     ...     def forward(self, observations):
-    ...         features = self.body(observations)
-    ...         return self.policy(features), torch.tanh(self.value(features)).squeeze(1)
+    ...         inputs = observations.flatten(1)
+    ...         return self.policy(inputs), torch.tanh(self.value(inputs))
     >>> game = az.load_game("tictactoe")
-    >>> net = az.TorchNet(game, Perceptron(game))
+    >>> net = az.TorchNet(game, Linear(game))
     >>> az.evaluate(game.start(), net).policy.shape
     (9,)
     """
@@ -98,12 +94,11 @@ class TorchNet(NeuralNet):
         The card keeps the settings under `net`.
         """
         if not (isinstance(game, Game) and isinstance(module, nn.Module)):
-            given = f"a {type(game).__name__} and a {type(module).__name__}"
-            raise NetError(f"az.TorchNet takes a Game and a torch module, not {given}")
+            given = f"{type(game).__name__} and a {type(module).__name__}"
+            raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
         self.device = torch.device("cpu")
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
-        make_changeable(module)
         check_module(module, self._example, game.num_actions)
         self.layout, self._folds = choose_form(module.float(), game.observation_shape)
         """The memory layout of filters and observations, and whether batch norms are folded into convolutions."""
@@ -133,11 +128,10 @@ class TorchNet(NeuralNet):
                 self.frozen, self.dtype = short, torch.bfloat16
             return
         # in place, since graphs that were captured know the weights by their addresses; no search may be reading them
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
+        wait = torch.cuda.synchronize if self.device.type == "cuda" else lambda: None
+        wait()
         self.frozen.load_state_dict(frozen.state_dict())
-        if self.device.type == "cuda":
-            torch.cuda.synchronize()
+        wait()
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the library that answers, which no other process can have: it makes its own one."""
@@ -175,8 +169,6 @@ class TorchNet(NeuralNet):
         outputs = [forward(self.frozen, part) for part in planes.split(size)]
         logits = torch.cat([policy for policy, _ in outputs])[:count].float()
         return logits, torch.cat([value for _, value in outputs])[:count].float()
-
-    # --- where it computes -------------------------------------------------------------------------------------------
 
     @usual_torch()
     def use_device(self, name: str) -> None:
@@ -232,8 +224,6 @@ class TorchNet(NeuralNet):
     def cuda_evaluator(self) -> CudaEvaluator | None:
         return TorchCudaEvaluator(self) if self.device.type == "cuda" else None
 
-    # --- learning, and on disk ---------------------------------------------------------------------------------------
-
     def shares_weights_with(self, other: NeuralNet) -> bool:
         if not isinstance(other, TorchNet):
             return False
@@ -242,11 +232,11 @@ class TorchNet(NeuralNet):
 
     @usual_torch()
     def grow_from(self, smaller: NeuralNet) -> bool:
-        take_over = getattr(self.module, "grow_from", None)
-        if take_over is None or not isinstance(smaller, TorchNet) or not take_over(smaller.module.state_dict()):
-            return False
-        self.freeze()
-        return True
+        take_over = getattr(self.module, "grow_from", lambda weights: False)
+        grown = isinstance(smaller, TorchNet) and bool(take_over(smaller.module.state_dict()))
+        if grown:
+            self.freeze()
+        return grown
 
     @usual_torch()
     def trainer(

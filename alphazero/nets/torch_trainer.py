@@ -9,7 +9,7 @@ import logging
 import math
 import os
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.optim.adamw import adamw
 
 from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of_memory, listed, quote
 from alphazero.invocation import WINDOWS, option
@@ -25,7 +24,7 @@ from alphazero.machine import Threads
 from alphazero.nets.any_module import forward, to_arrays
 from alphazero.nets.cuda_updates import CudaUpdates
 from alphazero.nets.devices import bf16_pays, usual_torch
-from alphazero.nets.muon import Muon
+from alphazero.nets.muon import ADAM_MOMENTS, Optimizer
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
 from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
@@ -36,13 +35,6 @@ from alphazero.storage.schema import check
 
 logger = logging.getLogger(__name__)
 
-MUON_RATE = 3.0
-"""Muon's learning rate in units of AdamW's, beyond the factor that makes their updates equally long (Liu et al. 2025);
-the best of 1, 3, 6 and 10 in docs/ablations.md."""
-ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
-"""AdamW's two running means of each parameter."""
-ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
-"""As in Kingma and Ba 2015."""
 MOST_THREADS = 4
 """More threads are not used: each passes through the network in Python, under one lock. On two cores a step of 2x32
 takes 33 ms with two threads, 56, 120 and 251 with 4, 8 and 16 (docs/log.md); on more cores it is not measured."""
@@ -50,7 +42,7 @@ PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
 
-class Learning(Protocol):
+class Taught(Protocol):
     """The network that a trainer teaches: a TorchNet."""
 
     device: torch.device
@@ -58,8 +50,7 @@ class Learning(Protocol):
     """The weights that play."""
     layout: torch.memory_format
 
-    def freeze(self) -> None:
-        """Makes the network play by the weights of now."""
+    def freeze(self) -> None: ...
 
 
 class TorchTrainer(Trainer):
@@ -68,7 +59,7 @@ class TorchTrainer(Trainer):
     Weights and their updates are float32; where the hardware multiplies bf16, passes through the network are bf16.
     """
 
-    def __init__(self, net: Learning, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
+    def __init__(self, net: Taught, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
         self.net, self.device = net, str(net.device)
         self.module = copy.deepcopy(net.module)
         """The weights that learn."""
@@ -78,18 +69,14 @@ class TorchTrainer(Trainer):
         mine, learned = _distinct(net.module, self.module)
         self._averages, self._averaged = (_of_kind(tensors, True) for tensors in (mine, learned))
         self._counts, self._counted = (_of_kind(tensors, False) for tensors in (mine, learned))
-        self.weight_decay, self.max_gradient_norm, self.ema_decay = weight_decay, max_gradient_norm, ema_decay
+        self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
-        self._make_optimizers()
-        saved = self.module.state_dict().keys()
-        self._unsaved = {name: each.clone() for name, each in self.module.named_buffers() if name not in saved}
-        """Buffers that no checkpoint has, until it is known that learning leaves them as they are."""
+        self.optimizer = Optimizer(self.parameters, weight_decay, self.dtype)
         self._tried = False
         """A batch has gone through the module in this precision."""
         # a class speaks for itself: one made from it may do something else
         self._same_steps = bool(vars(type(self.module)).get("same_steps", False))
-        self.num_updates = 0
-        self.rank, self.processes = 0, 1
+        self.num_updates, self._group = 0, Group()
         self._on_gpu = net.device.type == "cuda"
         self._cuda_updates = CudaUpdates(net.device) if self._on_gpu else None
         # a thread works on its own part of each batch, so that threads meet once an update and not in every layer,
@@ -104,21 +91,6 @@ class TorchTrainer(Trainer):
             elif are_fast():
                 compile_convolutions()
 
-    def _make_optimizers(self) -> None:
-        """Makes the state of Muon, for matrices and filters, and of AdamW, for all other parameters."""
-        self.matrices = [parameter for parameter in self.parameters if _is_matrix(parameter)]
-        # Muon takes matrices only: it gets the filters as such, in the same memory
-        flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
-        assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
-        self.muon = Muon(flat, self.weight_decay, self.dtype)
-        self.others = [parameter for parameter in self.parameters if not _is_matrix(parameter)]
-        """The parameters that AdamW updates."""
-        self.moments = [[torch.zeros_like(each, requires_grad=False) for each in self.others] for _ in ADAM_MOMENTS]
-        """Each of ADAM_MOMENTS, for every parameter of `others`."""
-        self.adam_steps = [torch.zeros((), device=self.net.device) for _ in self.others]
-
-    # --- a step ------------------------------------------------------------------------------------------------------
-
     @usual_torch()
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
         # early on the average is that of the last tenth of the steps, about, so that the first weights do not linger
@@ -126,14 +98,9 @@ class TorchTrainer(Trainer):
         if self._cuda_updates is None:
             policy_loss, value_loss, finite = self._update(batch, learning_rate, share)
         else:
-            replays = self._same_steps and self.processes == 1 and len(self.replicas) == 1
-            places = self._places_of_buffers()
+            replays = self._same_steps and self._group.size == 1 and len(self.replicas) == 1
             policy_loss, value_loss, finite = self._cuda_updates(self._update, batch, learning_rate, share, replays)
-            if places != self._places_of_buffers():  # a graph would go on with the memory of before
-                self._same_steps = False
         self.num_updates += self._on_gpu or bool(finite)
-        if self._unsaved:
-            self._check_unsaved()
         return {"policy_loss": policy_loss, "value_loss": value_loss}
 
     def _update(self, batch: Batch, learning_rate: float | Tensor, share: float | Tensor) -> tuple[Tensor, ...]:
@@ -147,53 +114,42 @@ class TorchTrainer(Trainer):
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             parameter.grad = gradient
         buffers = self._new_buffers(len(found))
-        gradients_and_losses = [*(p.grad for p in self.parameters if p.grad is not None), *losses]
-        self._add_up([*gradients_and_losses, *(new for new in buffers if new.dtype.is_floating_point)])
+        self._group.add_up([*gradients, *losses, *(new for new in buffers if new.dtype.is_floating_point)])
         norm = nn.utils.clip_grad_norm_(self.parameters, self.max_gradient_norm)
         finite = torch.isfinite(losses[0] + losses[1] + norm)
         # whether a batch on the GPU is good is not waited for: a bad one costs a step of decay and momentum
         if self._on_gpu or finite:
-            self._step(learning_rate, finite)
+            self.optimizer.step(gradients, learning_rate, finite, map if self._on_gpu else self.pool.map)
             mine = list(self.module.buffers())
             _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
             self._average(share)
         self._hand_out_buffers()
         return *(torch.where(finite, loss, math.nan) for loss in losses), finite
 
-    def _places_of_buffers(self) -> list[int]:
-        return [buffer.data_ptr() for replica in self.replicas for buffer in replica.buffers()]
-
-    def _check_unsaved(self) -> None:
-        """Raises NetError, after the first step, if it has changed buffers that neither play nor are resumed."""
-        buffers = dict(self.module.named_buffers())
-        changed = [name for name, before in self._unsaved.items() if not torch.equal(before, buffers[name])]
-        self._unsaved = {}
-        if changed:
-            raise NetError(
-                f"learning changes {listed(changed)}, which {type(self.module).__name__} registers with "
-                "persistent=False, so that no checkpoint has it; register it with persistent=True"
-            )
-
-    @usual_torch()
     def finish(self) -> None:
         self.net.freeze()
 
     def _gradients_of_all(self, batch: Batch) -> list[tuple[tuple[Tensor, ...], tuple[Tensor, ...]]]:
         """`_gradients` of each piece of our part of a batch; there are as many pieces as memory asks for."""
-        whole, rank, size = len(batch.value_targets), self.rank, self.processes
+        whole, rank, size = len(batch.value_targets), self._group.rank, self._group.size
         first, count = whole * rank // size, whole * (rank + 1) // size - whole * rank // size
         while True:
             parts = max(1, min(len(self.replicas), count // 2))  # a batch norm needs two positions
             pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
             work = self.replicas[:parts], [batch] * parts, pieces
             try:
-                found = self._at_once(self._gradients, *work)
+                if self._on_gpu:
+                    found = list(map(self._gradients, *work))
+                else:
+                    futures = [self.pool.submit(self._gradients, *each) for each in zip(*work, strict=True)]
+                    wait(futures)  # a failure is raised once all threads are done
+                    found = [future.result() for future in futures]
                 self._tried = True
                 return found
             except NetError:
                 raise
             except Exception as error:
-                if not is_out_of_memory(error) or self._is_captured():
+                if not is_out_of_memory(error) or (self._on_gpu and torch.cuda.is_current_stream_capturing()):
                     if self._tried or self.dtype == torch.float32:
                         raise
                     logger.warning("this network learns in float32, since it fails in bf16: %s", quote(str(error), 200))
@@ -203,26 +159,13 @@ class TorchTrainer(Trainer):
                 if parts > count // 4:
                     raise TrainingError(
                         "the GPU's memory does not hold the learning of four positions: choose a smaller net "
-                        f"({option('net.channels')}), or close what else uses the GPU, and go on with "
-                        f"{option('resume', True)}"
+                        f"({option('net.channels')}) or free the GPU, and go on with {option('resume', True)}"
                     ) from error
             # not sooner: until here the error holds what was computed
             torch.cuda.empty_cache()
             logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
             self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
             self._hand_out_buffers()
-
-    def _is_captured(self) -> bool:
-        """A graph is being captured: the GPU keeps what it is sent, and does nothing yet."""
-        return self._on_gpu and torch.cuda.is_current_stream_capturing()
-
-    def _at_once(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
-        """Calls the function by a thread for each part; a failure is raised once all threads are done."""
-        if self._on_gpu:
-            return list(map(function, *arguments))
-        futures = [self.pool.submit(function, *each) for each in zip(*arguments, strict=True)]
-        wait(futures)
-        return [future.result() for future in futures]
 
     def _gradients(
         self, replica: nn.Module, batch: Batch, piece: slice
@@ -242,46 +185,15 @@ class TorchTrainer(Trainer):
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
         gradients = torch.autograd.grad(found[0] + found[1], self.parameters, allow_unused=True)
         if not self._tried and replica is self.replicas[0]:
-            self._check_used([gradient is not None for gradient in gradients])
+            _check_used(self.module, gradients)
         made = (torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True))
         return tuple(loss.detach() for loss in found), tuple(made)
 
-    def _check_used(self, used: list[bool]) -> None:
-        """Warns of parameters on which the answers do not depend; raises NetError if they depend on none."""
-        names = [name for name, parameter in self.module.named_parameters() if parameter.requires_grad]
-        idle = [name for name, is_used in zip(names, used, strict=True) if not is_used]
-        kind = type(self.module).__name__
-        if len(idle) == len(names):
-            raise NetError(
-                f"the answers of {kind} depend on none of its parameters, so nothing can be learned: a function that "
-                "`__init__` makes with `self` in it has the original's parameters in a copy, too; make it a method"
-            )
-        if idle:
-            logger.warning("the answers of %s do not depend on %s, so these learn nothing", kind, listed(idle, 4))
-
     def _convolutions(self) -> contextlib.AbstractContextManager[Any]:
         """Inside, convolutions are ours where these are faster than torch's."""
-        if self._on_gpu:
-            return contextlib.nullcontext()
-        if self.dtype == torch.bfloat16:
+        if self.dtype == torch.bfloat16 and not self._on_gpu:
             return FastWeightGradients()
-        return WinogradConvolutions() if are_fast() else contextlib.nullcontext()
-
-    def _step(self, learning_rate: float | Tensor, finite: Tensor) -> None:
-        """Moves the weights by their gradients; where those are not `finite bool[]`, by decay and momentum alone."""
-        for parameter in self.parameters:
-            assert parameter.grad is not None
-            parameter.grad = torch.where(finite, parameter.grad, 0.0)
-        gradients = [_as_matrix(each.grad, each) for each in self.matrices if each.grad is not None]
-        self.muon.step(gradients, MUON_RATE * learning_rate, map if self._on_gpu else self.pool.map)
-        # a function, since the class AdamW imports torch's compiler, which takes a second. Without decay, which pulls
-        # weights to zero: that is meant for matrices, not for offsets and scales
-        with torch.no_grad():
-            adamw(
-                list(self.others), [each.grad for each in self.others if each.grad is not None], self.moments[0],
-                self.moments[1], [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0],
-                beta2=ADAM_BETAS[1], lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
-            )  # fmt: skip
+        return WinogradConvolutions() if are_fast() and not self._on_gpu else contextlib.nullcontext()
 
     @torch.no_grad()
     def _new_buffers(self, parts: int) -> list[Tensor]:
@@ -292,9 +204,9 @@ class TorchTrainer(Trainer):
         first, *others = (list(replica.buffers()) for replica in self.replicas[:parts])
         floating = [i for i, buffer in enumerate(first) if buffer.dtype.is_floating_point]
         if floating:
-            means = torch._foreach_div([first[i] for i in floating], parts * self.processes)
+            means = torch._foreach_div([first[i] for i in floating], parts * self._group.size)
             for other in others:
-                torch._foreach_add_(means, torch._foreach_div([other[i] for i in floating], parts * self.processes))
+                torch._foreach_add_(means, torch._foreach_div([other[i] for i in floating], parts * self._group.size))
             for i, mean in zip(floating, means, strict=True):
                 first[i] = mean
         return first
@@ -308,46 +220,20 @@ class TorchTrainer(Trainer):
     @torch.no_grad()
     def _average(self, share: float | Tensor) -> None:
         steps = torch._foreach_sub(self._averaged, self._averages)
-        torch._foreach_mul_(steps, share)
-        torch._foreach_add_(self._averages, steps)
+        torch._foreach_add_(self._averages, torch._foreach_mul(steps, share))
         _copy(self._counts, self._counted)
 
-    # --- several processes -------------------------------------------------------------------------------------------
-
     def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
-        # the ports that the processes open to find each other are for this machine alone
-        if not WINDOWS:  # where interfaces have other names, and the processes use the one of the host's name
-            local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
-            os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
-        torch.distributed.init_process_group(
-            "nccl" if self._on_gpu else "gloo", rank=rank, world_size=size, timeout=PATIENCE,
-            store=torch.distributed.FileStore(str(meeting), size),
-            device_id=torch.device("cuda", 0) if self._on_gpu else None,  # so that NCCL connects now, not when needed
-        )  # fmt: skip
-        self.rank, self.processes = rank, size
-        # NCCL's kernels wait on the GPU for processes that are gone; only this ends them
-        return torch.distributed.distributed_c10d._abort_process_group if self._on_gpu else _leave_group
-
-    def _add_up(self, tensors: list[Tensor]) -> None:
-        """Every tensor becomes the sum over the processes that learn together."""
-        if self.processes == 1:
-            return
-        everything = torch.cat([tensor.reshape(-1) for tensor in tensors])
-        torch.distributed.all_reduce(everything)
-        for tensor, total in zip(tensors, everything.split([tensor.numel() for tensor in tensors]), strict=True):
-            tensor.copy_(total.view_as(tensor))
-
-    # --- on disk -----------------------------------------------------------------------------------------------------
+        return self._group.join(meeting, rank, size, self._on_gpu)
 
     def _tensors(self) -> dict[str, Tensor]:
         """The state of learning by name, in the memory that is in use."""
         tensors = {f"module.{name}": tensor for name, tensor in self.module.state_dict().items()}
         tensors |= {f"averaged.{name}": tensor for name, tensor in self.net.module.state_dict().items()}
         names: dict[Tensor, str] = {parameter: name for name, parameter in self.module.named_parameters()}
-        for matrix, momentum in zip(self.matrices, self.muon.momenta, strict=True):
-            tensors[f"momentum_buffer.{names[matrix]}"] = momentum
-        for name, moments in zip(ADAM_MOMENTS, self.moments, strict=True) if self.num_updates else ():
-            tensors |= {f"{name}.{names[each]}": moment for each, moment in zip(self.others, moments, strict=True)}
+        for kind, parameter, tensor in self.optimizer.state():
+            if self.num_updates or kind not in ADAM_MOMENTS:
+                tensors[f"{kind}.{names[parameter]}"] = tensor
         return tensors
 
     def save(self, path: Path) -> dict[str, Any]:
@@ -358,7 +244,7 @@ class TorchTrainer(Trainer):
         # the weights, their averages, momenta or two moments
         arrays, card = load_checkpoint(path, 5 * bytes_of(to_arrays(self.module.state_dict())))
         self.num_updates = check(LearnerCard, card, f"the card of {path}", CheckpointError).num_updates
-        for step in self.adam_steps:
+        for step in self.optimizer.adam_steps:
             step.fill_(float(self.num_updates))
         expected = self._tensors()
         check_tensors(arrays, to_arrays(expected), path)
@@ -367,6 +253,37 @@ class TorchTrainer(Trainer):
                 tensor.copy_(torch.from_numpy(arrays[name]))
         self._hand_out_buffers()
         self.finish()
+
+
+class Group:
+    """The processes that learn together; at first, this one alone."""
+
+    rank, size = 0, 1
+
+    def join(self, meeting: Path, rank: int, size: int, on_gpu: bool) -> Callable[[], None]:
+        """As `Trainer.join`."""
+        # the ports that the processes open to find each other are for this machine alone
+        if not WINDOWS:  # where interfaces have other names, and the processes use the one of the host's name
+            local = next(name for _, name in socket.if_nameindex() if name.startswith("lo"))
+            os.environ |= {"GLOO_SOCKET_IFNAME": local, "NCCL_SOCKET_IFNAME": local}
+        torch.distributed.init_process_group(
+            "nccl" if on_gpu else "gloo", rank=rank, world_size=size, timeout=PATIENCE,
+            store=torch.distributed.FileStore(str(meeting), size),
+            device_id=torch.device("cuda", 0) if on_gpu else None,  # so that NCCL connects now, not when needed
+        )  # fmt: skip
+        self.rank, self.size = rank, size
+        # NCCL's kernels wait on the GPU for processes that are gone; only this ends them
+        abort = torch.distributed.distributed_c10d._abort_process_group
+        return abort if on_gpu else torch.distributed.destroy_process_group
+
+    def add_up(self, tensors: list[Tensor]) -> None:
+        """Every tensor becomes the sum over the processes."""
+        if self.size == 1:
+            return
+        everything = torch.cat([tensor.reshape(-1) for tensor in tensors])
+        torch.distributed.all_reduce(everything)
+        for tensor, total in zip(tensors, everything.split([tensor.numel() for tensor in tensors]), strict=True):
+            tensor.copy_(total.view_as(tensor))
 
 
 def losses(
@@ -381,6 +298,17 @@ def losses(
     log_policy = log_policy.masked_fill(policy_target == 0, 0.0)  # 0 * -inf would be nan
     policy_loss = -(policy_target * log_policy).sum(dim=1).mean()
     return policy_loss, nn.functional.mse_loss(value, value_target)
+
+
+def _check_used(module: nn.Module, gradients: Sequence[Tensor | None]) -> None:
+    """Warns of parameters on which the answers do not depend; raises NetError if they depend on none."""
+    names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
+    idle = [name for name, gradient in zip(names, gradients, strict=True) if gradient is None]
+    said = f"the answers of {type(module).__name__} do not depend on {listed(idle, 4)}"
+    if len(idle) == len(names):
+        raise NetError(f"{said}: let `forward` use the module's own parameters, in a copy of it, too")
+    if idle:
+        logger.warning("%s, so these learn nothing", said)
 
 
 def _distinct(module: nn.Module, copied: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
@@ -401,22 +329,6 @@ def _of_kind(tensors: list[Tensor], floating: bool) -> list[Tensor]:
 def _copy(targets: list[Tensor], sources: list[Tensor]) -> None:
     if targets:
         torch._foreach_copy_(targets, sources)
-
-
-def _leave_group() -> None:
-    torch.distributed.destroy_process_group()
-
-
-def _is_matrix(parameter: Tensor) -> bool:
-    """Muon makes the rows of an update orthogonal, which means nothing for a single one."""
-    return parameter.ndim > 1 and len(parameter) > 1
-
-
-def _as_matrix(tensor: Tensor, parameter: Tensor) -> Tensor:
-    """The parameter or its gradient with one row for each output, in the parameter's own order in memory."""
-    if parameter.ndim == 4 and parameter.is_contiguous(memory_format=torch.channels_last):
-        tensor = tensor.permute(0, 2, 3, 1)
-    return tensor.reshape(len(tensor), -1)
 
 
 def _share(module: nn.Module) -> nn.Module:

@@ -7,6 +7,7 @@ gradient of a transposed convolution's filters is computed as that of the convol
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -20,53 +21,59 @@ from alphazero.game.kernels import kernel, of_fixed_types
 
 BOARDS = 4
 """Boards side by side; the best of 2, 4, 8, ..., 512 (docs/log.md)."""
-PLAIN = [1, 1], [1, 1], 1
-"""Stride, dilation and groups of the convolutions that are computed here."""
 
 
-class FastWeightGradients(TorchFunctionMode):
-    """While a thread has entered it, convolutions that autocast computes in bf16 have the gradients of this module."""
+class ConvolutionMode(TorchFunctionMode):
+    """While a thread has entered it, convolutions are those that `convolve` computes."""
 
     def __torch_function__(
         self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:  # fmt: skip
-        transposed = function is torch.conv_transpose2d
-        if transposed or function is torch.conv2d:
-            found = _arguments(transposed, *args, **(kwargs or {}))
-            if found is not None:
-                return _Convolution.apply(*found, transposed)
-        return function(*args, **(kwargs or {}))
+        found = None
+        if function in (torch.conv2d, torch.conv_transpose2d):
+            transposed = function is torch.conv_transpose2d
+            found = self._convolve_plain(transposed, *args, **(kwargs or {}))
+        return function(*args, **(kwargs or {})) if found is None else found
+
+    def _convolve_plain(
+        self, transposed: bool, input: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **named: Any
+    ) -> Tensor | None:
+        """The arguments have torch's names, by which they may be given."""
+        names = "stride padding output_padding groups dilation" if transposed else "stride padding dilation groups"
+        given = dict(zip(names.split(), others, strict=False)) | named
+        padding = given.get("padding", 0)
+        padding = padding if isinstance(padding, str) else pair(padding)
+        stride, dilation = (pair(given.get(name, 1)) for name in ("stride", "dilation"))
+        if input.ndim != 4 or (stride, dilation, given.get("groups", 1)) != ([1, 1], [1, 1], 1):
+            return None
+        if transposed and any([*padding, *pair(given.get("output_padding", 0))]):
+            return None
+        return self.convolve(input, weight, bias, padding, transposed)
+
+    @abstractmethod
+    def convolve(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int] | str, transposed: bool
+    ) -> Tensor | None:
+        """The convolution of `x [n, C, H, W]` with stride, dilation and groups of 1; None where torch computes it."""
+
+
+class FastWeightGradients(ConvolutionMode):
+    """Convolutions that autocast computes in bf16 have the gradients of this module."""
+
+    def convolve(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int] | str, transposed: bool
+    ) -> Tensor | None:
+        reduced = torch.is_autocast_enabled("cpu") and torch.float64 not in (x.dtype, weight.dtype)
+        if not reduced or isinstance(padding, str):
+            return None
+        found: Tensor = SideBySideConvolution.apply(x, weight, bias, padding, transposed)
+        return found
 
 
 def compile_side_by_side() -> None:
     """Compiles what lays boards side by side, or finds it on disk, before a run's clock starts."""
     _side_by_side(torch.zeros(BOARDS, 1, 1, 1), 1, BOARDS)
-
-
-def _arguments(
-    transposed: bool, input: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **named: Any
-) -> tuple[Tensor, Tensor, Tensor | None, list[int]] | None:
-    """Input, filters, biases and padding, if it is a convolution of the kind that is computed here.
-
-    The arguments have torch's names, by which they may be given.
-    """
-    names = "stride padding output_padding groups dilation" if transposed else "stride padding dilation groups"
-    given = dict(zip(names.split(), others, strict=False)) | named
-    padding = given.get("padding", 0)
-    stride, dilation = (pair(given.get(name, 1)) for name in ("stride", "dilation"))
-    reduced = torch.is_autocast_enabled("cpu") and torch.float64 not in (input.dtype, weight.dtype)
-    if (
-        not reduced
-        or isinstance(padding, str)
-        or input.ndim != 4
-        or (stride, dilation, given.get("groups", 1)) != PLAIN
-    ):
-        return None
-    padding = pair(padding)
-    if transposed and any([*padding, *pair(given.get("output_padding", 0))]):
-        return None
-    return input, weight, bias, padding
 
 
 def pair(number: int | Sequence[int]) -> list[int]:
@@ -75,7 +82,7 @@ def pair(number: int | Sequence[int]) -> list[int]:
     return numbers * 2 if len(numbers) == 1 else numbers
 
 
-class _Convolution(torch.autograd.Function):
+class SideBySideConvolution(torch.autograd.Function):
     @staticmethod
     def forward(
         ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int], transposed: bool

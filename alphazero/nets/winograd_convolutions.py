@@ -8,21 +8,18 @@ from __future__ import annotations
 
 import functools
 import threading
-from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
-from torch.overrides import TorchFunctionMode
 
 from alphazero.game.kernels import of_fixed_types
-from alphazero.nets.kernels.tiles import matrices, tile_length
-from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma
+from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma, matrices, tile_length
 from alphazero.nets.kernels.winograd import filters_at_points
 from alphazero.nets.kernels.winograd_kernels import LEARNED, TILE, add_gradients, convolve_boards
-from alphazero.nets.weight_gradients import PLAIN, pair
+from alphazero.nets.weight_gradients import ConvolutionMode
 
 _convolve, _add_gradients = of_fixed_types(convolve_boards), of_fixed_types(add_gradients)
 
@@ -32,18 +29,25 @@ def are_fast() -> bool:
     return hasattr(convolve_boards, "compile") and has_fma()
 
 
-class WinogradConvolutions(TorchFunctionMode):
-    """While a thread has entered it, 3x3 convolutions of float32 on the processor are those of this module."""
+class WinogradConvolutions(ConvolutionMode):
+    """3x3 convolutions of float32 on the processor are those of this module."""
 
-    def __torch_function__(
-        self, function: Callable[..., Any], types: Sequence[type], args: Sequence[Any] = (),
-        kwargs: Mapping[str, Any] | None = None,
-    ) -> Any:  # fmt: skip
-        found = _arguments(*args, **(kwargs or {})) if function is torch.conv2d else None
-        if found is None:
-            return function(*args, **(kwargs or {}))
-        x, weight, bias = found
-        result = _Convolution.apply(x, weight)
+    def convolve(
+        self, x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int] | str, transposed: bool
+    ) -> Tensor | None:
+        if (
+            transposed
+            or not x.dtype == weight.dtype == torch.float32
+            or x.shape[1:2] != weight.shape[1:2]
+            or (bias is not None and bias.shape != weight.shape[:1])
+            or x.device.type != "cpu"
+            or torch.is_autocast_enabled("cpu")
+            or weight.shape[2:] != (3, 3)
+            or any(channels % PANEL for channels in weight.shape[:2])
+            or padding not in ("same", [1, 1])
+        ):
+            return None
+        result: Tensor = WinogradConvolution.apply(x, weight)
         return result if bias is None else result + bias[:, None, None]
 
 
@@ -54,32 +58,7 @@ def compile_convolutions() -> None:
     gradient_of_filters(board, board)
 
 
-def _arguments(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, *others: Any, **named: Any
-) -> tuple[Tensor, Tensor, Tensor | None] | None:
-    """Input, filters and biases, if it is a convolution of the kind that is computed here.
-
-    The arguments have torch's names, by which they may be given.
-    """
-    given = dict(zip(["stride", "padding", "dilation", "groups"], others, strict=False)) | named
-    padding = given.get("padding", 0)
-    if (
-        input.dtype == weight.dtype == torch.float32
-        and input.shape[1:2] == weight.shape[1:2]
-        and (bias is None or bias.shape == weight.shape[:1])
-        and input.device.type == "cpu"
-        and not torch.is_autocast_enabled("cpu")
-        and input.ndim == 4
-        and weight.shape[2:] == (3, 3)
-        and not any(channels % PANEL for channels in weight.shape[:2])
-        and (pair(given.get("stride", 1)), pair(given.get("dilation", 1)), given.get("groups", 1)) == PLAIN
-        and (padding == "same" or (not isinstance(padding, str) and pair(padding) == [1, 1]))
-    ):
-        return input, weight, bias
-    return None
-
-
-class _Convolution(torch.autograd.Function):
+class WinogradConvolution(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(x, weight)

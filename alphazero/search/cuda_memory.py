@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import config, cuda
 
-from alphazero.nets.cuda_graphs import CAPTURING, capture
+from alphazero.nets.cuda_updates import CAPTURING, capture
 from alphazero.search.tree import Memory
 
 config.CUDA_LOW_OCCUPANCY_WARNINGS = 0  # a match of few games is a small launch, and fast enough

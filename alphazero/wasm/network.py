@@ -6,8 +6,7 @@ import numpy as np
 
 from alphazero.errors import NetError
 from alphazero.game import Game
-from alphazero.nets.kernels import layer_program
-from alphazero.nets.kernels.layer_program import LayerProgram, Rows, check_layers, layers_of
+from alphazero.nets.kernels.layer_program import LayerProgram, Rows, TapLayer, check_layers, layers_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.layers import CELLS, CHANNELS, Layer, Program
@@ -55,7 +54,7 @@ class _Writer:
             policy_places=np.array(places, np.int32), value_place=self._place(value, 0),
         )  # fmt: skip
 
-    def _layer(self, layer: layer_program.Layer) -> Layer:
+    def _layer(self, layer: TapLayer) -> Layer:
         source, target = layer.source, layer.target
         start, stored = self._add_rows(target), _up(source.channels, CHANNELS)
         zero_row, outputs = _up(source.cells, CELLS), _up(target.channels, CHANNELS)

@@ -283,16 +283,6 @@ def settings():
     )  # fmt: skip
 
 
-def test_a_module_made_in_inference_mode_learns():
-    with torch.inference_mode():
-        module = Small()
-        module.again = module.policy
-        net = az.TorchNet(GAME, module)
-        before = answer(net)
-        trainer = net.trainer()
-    assert step(trainer, batch_of(np.asarray))[-1] != before[-1]
-
-
 def test_a_net_is_exported_within_autocast():
     with torch.autocast("cpu", torch.bfloat16):
         assert to_onnx(az.TorchNet(GAME, Small()), GAME, {})[1] < 1e-4

@@ -258,36 +258,23 @@ class Gives(nn.Module):
         return self.answer(len(x))
 
 
-SHAPES = r"Gives must give policy logits of shape \[2, 9\] and values of shape \[2\] for observations of shape \[2, "
-
-
 @pytest.mark.parametrize(
-    ("answer", "sentence"),
+    ("answer", "given"),
     [
-        (lambda n: (torch.zeros(n, 10), torch.zeros(n)), SHAPES + r".*it gives \[2, 10\] and \[2\]$"),
-        (lambda n: (torch.zeros(n, 9), torch.zeros(n, 3)), SHAPES + r".*it gives \[2, 9\] and \[2, 3\]$"),
-        (lambda n: (torch.zeros(n, 1), torch.zeros(n, 9)), SHAPES + r".*it gives \[2, 1\] and \[2, 9\]$"),
-        (lambda n: (torch.zeros(9), torch.zeros(1)), SHAPES + r".*it gives \[9\] and \[1\]$"),
-        (lambda n: torch.zeros(n, 9), SHAPES + r".*it gives \[2, 9\]$"),
-        (lambda n: torch.zeros(2, 9), SHAPES + r".*it gives \[2, 9\]$"),
-        (
-            lambda n: (torch.zeros(n, 9).squeeze(), torch.zeros(n)),
-            r"shape \[1, 9\] and .* for observations of shape \[1, 2, 3, 3\]; it gives \[9\] and \[1\]$",
-        ),
-        (lambda n: (torch.zeros(n, 9), 0.5), SHAPES + r".*it gives \[2, 9\] and a float$"),
-        (lambda n: {"policy": torch.zeros(n, 9)}, SHAPES + r".*it gives a dict$"),
-        (lambda n: None, SHAPES + r".*it gives a NoneType$"),
-        (lambda n: (torch.zeros(n, 9, dtype=torch.int64), torch.zeros(n)), "floating-point numbers; it gives int64"),
-        (lambda n: (torch.full((n, 9), torch.nan), torch.zeros(n)), "start position with numbers that are not finite"),
-        (
-            lambda n: (torch.zeros(n, 9), torch.full((n,), 1e30)),
-            r"a value of 1e\+30: let it end in a tanh",
-        ),
-        (lambda n: 1 / 0, r"Gives fails on observations of shape \[2, 2, 3, 3\].*ZeroDivisionError: division by zero"),
+        (lambda n: (torch.zeros(n, 10), torch.zeros(n)), r"float32\[2, 10\] and float32\[2\]$"),
+        (lambda n: (torch.zeros(n, 9), torch.zeros(n, 3)), r"float32\[2, 9\] and float32\[2, 3\]$"),
+        (lambda n: (torch.zeros(9), torch.zeros(1)), r"float32\[9\] and float32\[1\]$"),
+        (lambda n: torch.zeros(n, 9), r"float32\[2, 9\]$"),
+        (lambda n: (torch.zeros(n, 9).squeeze(), torch.zeros(n)), r"shape \[1, 9\].*it gives float32\[9\] and float"),
+        (lambda n: (torch.zeros(n, 9), 0.5), "and a float$"),
+        (lambda n: {"policy": torch.zeros(n, 9)}, "a dict$"),
+        (lambda n: (torch.zeros(n, 9, dtype=torch.int64), torch.zeros(n)), r"int64\[2, 9\] and"),
+        (lambda n: (torch.full((n, 9), torch.nan), torch.zeros(n)), "not finite"),
+        (lambda n: 1 / 0, "ZeroDivisionError: division by zero"),
     ],
 )
-def test_what_is_no_policy_and_value_is_said_in_one_sentence(answer, sentence):
-    with pytest.raises(NetError, match=sentence) as caught:
+def test_what_is_no_policy_and_value_is_said_in_one_sentence(answer, given):
+    with pytest.raises(NetError, match=given) as caught:
         TorchNet(TicTacToe(), Gives(answer))
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
 
@@ -295,13 +282,6 @@ def test_what_is_no_policy_and_value_is_said_in_one_sentence(answer, sentence):
 def test_the_value_of_one_position_may_be_a_number_alone():
     net = TorchNet(TicTacToe(), Gives(lambda n: (torch.zeros(n, 9), torch.zeros(n, 1).squeeze())))
     assert net.evaluate(net._example[:1].numpy(), np.ones((1, 9), bool))[1].shape == (1,)
-
-
-def test_a_module_for_another_board_is_said_in_one_sentence():
-    with pytest.raises(
-        NetError, match=r"^Mlp fails on observations of shape \[2, 2, 3, 3\], for which it must give poli"
-    ):
-        TorchNet(TicTacToe(), Mlp())
 
 
 def test_what_is_no_module_or_cannot_learn_is_refused():
@@ -324,7 +304,7 @@ class Closed(Mlp):
 
 
 def test_a_module_whose_copies_cannot_learn_is_refused():
-    with pytest.raises(NetError, match="the answers of Closed depend on none of its parameters, so nothing can be lea"):
+    with pytest.raises(NetError, match="the answers of Closed do not depend on .*: let `forward` use"):
         TorchNet(GAME, Closed()).trainer().train_step(random_batch(GAME, 16, 0), 1e-2)
 
 
@@ -350,12 +330,14 @@ class Body(nn.Module):
         return self.policy(x), torch.tanh(self.value(x))
 
 
-def test_lazy_layers_are_taken_once_they_know_their_shapes():
+def test_weights_must_have_their_shapes_and_be_able_to_learn():
     module = Body(nn.LazyLinear(8))
-    with pytest.raises(NetError, match="Body has weights without a shape, as lazy layers do: call it once before"):
+    with pytest.raises(NetError, match="Body has weights without a shape"):
         TorchNet(GAME, module)
     module(torch.zeros(2, *GAME.observation_shape))
     TorchNet(GAME, module)
+    with torch.inference_mode(), pytest.raises(NetError, match="inference_mode"):
+        TorchNet(GAME, Mlp())
 
 
 def test_a_policy_that_is_a_parameter_plays_and_is_exported():

@@ -118,7 +118,11 @@ def learned(device: str, replays: bool, updates: int = 12) -> tuple[list[Tensor]
             batch.value_targets[0] = np.nan
         found += trainer.train_step(batch, 1e-3 * (i + 1)).values()
     trainer.finish()
-    tensors = [*trainer.module.state_dict().values(), *net.module.state_dict().values(), *trainer.muon.momenta]
+    tensors = [
+        *trainer.module.state_dict().values(),
+        *net.module.state_dict().values(),
+        *trainer.optimizer.muon.momenta,
+    ]
     return [tensor.detach().cpu().clone() for tensor in tensors], [float(loss) for loss in found]
 
 
@@ -128,7 +132,6 @@ def test_replayed_updates_learn_exactly_what_others_learn(device: str, monkeypat
     launches = list[int]()
     if device == "cpu":
         monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
-        monkeypatch.setattr(TorchTrainer, "_is_captured", lambda self: False)
         monkeypatch.setattr(TorchTrainer, "_convolutions", lambda self: contextlib.nullcontext())
     elif not torch.cuda.is_available():
         pytest.skip("there is no GPU")
@@ -174,17 +177,6 @@ class Wavering(Linear):
         return policy * (self.passes % 2), values
 
 
-class Moving(Linear):
-    """Puts its buffer elsewhere in each pass, where a graph would not find it."""
-
-    same_steps = True
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        if self.training:
-            self.mean = 0.9 * self.mean + 0.1 * x.flatten(1).mean(dim=0).detach()
-        return super().forward(x)
-
-
 class Reading(Linear):
     """Reads a number back in each pass, which no graph can do."""
 
@@ -195,13 +187,12 @@ class Reading(Linear):
         return super().forward(x)
 
 
-@pytest.mark.parametrize(("module", "expected"), [(Linear, [3]), (Wavering, []), (Moving, [])])
-def test_a_module_is_replayed_only_if_its_class_says_so_and_its_buffers_stay(
+@pytest.mark.parametrize(("module", "expected"), [(Linear, [3]), (Wavering, [])])
+def test_a_module_is_replayed_only_if_its_class_says_so(
     module: type[Linear], expected: list[int], monkeypatch: pytest.MonkeyPatch
 ):
     launches, game = list[int](), Connect4()
     monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
-    monkeypatch.setattr(TorchTrainer, "_is_captured", lambda self: False)
     trainer = TorchNet(game, module()).trainer()
     trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True
     for i in range(BEFORE + 3):
@@ -218,7 +209,6 @@ def test_the_nets_of_the_games_are_replayed():
 def test_a_trainer_that_nobody_holds_is_freed_at_once(monkeypatch: pytest.MonkeyPatch):
     # as a graph, it holds what was captured and not the function
     monkeypatch.setattr(cuda_updates, "captured", lambda launch, device: launch() or (lambda: None))
-    monkeypatch.setattr(TorchTrainer, "_is_captured", lambda self: False)
     game = Connect4()
     trainer = TorchNet(game, Linear()).trainer()
     trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True

@@ -9,8 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from alphazero.nets.norm_kernels import to_bits, to_float
-from alphazero.nets.norm_relu import norm_relu
+from alphazero.nets.norm_relu import norm_relu, to_bits, to_float
 
 
 def test_bf16_is_that_of_torch():

@@ -13,11 +13,12 @@ import pytest
 import torch
 from torch import nn
 
-from alphazero.errors import NetError, TrainingError
+from alphazero.errors import TrainingError
 from alphazero.nets import resnet, torch_trainer, weight_gradients
+from alphazero.nets.muon import MUON_RATE
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
 from alphazero.nets.torch_net import TorchNet
-from alphazero.nets.torch_trainer import MUON_RATE, TorchTrainer, losses
+from alphazero.nets.torch_trainer import TorchTrainer, losses
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
 from tests.nets.batches import random_batch
@@ -88,35 +89,11 @@ def test_a_bad_batch_that_is_not_waited_for_moves_the_weights_by_decay_alone():
     """As on a GPU. By hand: without any gradient before it, matrices shrink by rate times decay, all else stays."""
     trainer = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).trainer(weight_decay=0.5)
     before = {name: parameter.detach().clone() for name, parameter in trainer.module.named_parameters()}
-    for parameter in trainer.module.parameters():
-        parameter.grad = torch.full_like(parameter, math.nan)
-    trainer._step(0.1, torch.tensor(False))
+    gradients = [torch.full_like(parameter, math.nan) for parameter in trainer.parameters]
+    trainer.optimizer.step(gradients, 0.1, torch.tensor(False))
     for name, parameter in trainer.module.named_parameters():
-        kept = 1 - MUON_RATE * 0.1 * 0.5 if any(parameter is matrix for matrix in trainer.matrices) else 1.0
+        kept = 1 - MUON_RATE * 0.1 * 0.5 if any(parameter is matrix for matrix in trainer.optimizer.matrices) else 1.0
         torch.testing.assert_close(parameter.detach(), kept * before[name])
-
-
-@pytest.mark.parametrize("persistent", [True, False])
-def test_a_buffer_that_learning_changes_must_be_saved(persistent):
-    class Counts(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layer = nn.Linear(18, 10)
-            self.register_buffer("fixed", torch.ones(1), persistent=False)
-            self.register_buffer("mean", torch.zeros(1), persistent=persistent)
-
-        def forward(self, x):
-            if self.training:
-                self.mean.lerp_(x.mean(), 0.1)
-            y = self.layer(x.flatten(1) - self.mean * self.fixed)
-            return y[:, :9], torch.tanh(y[:, 9])
-
-    trainer = TorchNet(TicTacToe(), Counts(), {}).trainer()
-    if persistent:
-        trainer.train_step(random_batch(TicTacToe(), 8), 1e-3)
-        return
-    with pytest.raises(NetError, match="learning changes mean, which Counts registers with persistent=False"):
-        trainer.train_step(random_batch(TicTacToe(), 8), 1e-3)
 
 
 def _norm_relu_of_torch(norm, x, added=None):
@@ -334,7 +311,7 @@ def test_offsets_and_scales_move_as_by_torchs_adamw(tmp_path):
     """By its class, which keeps moments of its own; a trainer that goes on from disk, too."""
     torch.manual_seed(2)
     trainer = make_net(Connect4(), {"blocks": 1, "channels": 8}).trainer(ema_decay=0.9)
-    theirs = [nn.Parameter(each.detach().clone()) for each in trainer.others]
+    theirs = [nn.Parameter(each.detach().clone()) for each in trainer.optimizer.others]
     reference = torch.optim.AdamW(theirs, weight_decay=0.0, fused=True)
     for i, rate in enumerate((1e-3, 3e-3, 1e-3, 2e-3)):
         if i == 2:
@@ -342,11 +319,11 @@ def test_offsets_and_scales_move_as_by_torchs_adamw(tmp_path):
             trainer = make_net(Connect4(), {"blocks": 1, "channels": 8}).trainer(ema_decay=0.9)
             trainer.load(tmp_path / "learner.safetensors")
         trainer.train_step(random_batch(Connect4(), 32), rate)
-        for parameter, ours in zip(theirs, trainer.others, strict=True):
+        for parameter, ours in zip(theirs, trainer.optimizer.others, strict=True):
             parameter.grad = ours.grad
         reference.param_groups[0]["lr"] = rate
         reference.step()
-    for parameter, ours in zip(theirs, trainer.others, strict=True):
+    for parameter, ours in zip(theirs, trainer.optimizer.others, strict=True):
         assert torch.equal(parameter, ours)
 
 

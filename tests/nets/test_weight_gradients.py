@@ -81,7 +81,7 @@ def test_it_is_over_when_it_is_left():
     layer = nn.Conv2d(2, 2, 3)
     y = layer(torch.zeros(1, 2, 5, 5))
     assert "Convolution" in type(y.grad_fn).__name__ and y.dtype == torch.float32
-    assert type(y.grad_fn).__name__ != "_ConvolutionBackward"
+    assert type(y.grad_fn).__name__ != "SideBySideConvolutionBackward"
 
 
 @pytest.mark.parametrize("case", ["autocast is off", "float64"])
@@ -91,7 +91,7 @@ def test_what_autocast_leaves_alone_is_left_alone(case):
     own = torch.autocast("cpu", enabled=case == "float64")
     with torch.autocast("cpu", torch.bfloat16), FastWeightGradients(), own:
         y = layer(torch.randn(4, 2, 5, 5, dtype=dtype))
-    assert y.dtype == dtype and type(y.grad_fn).__name__ != "_ConvolutionBackward"
+    assert y.dtype == dtype and type(y.grad_fn).__name__ != "SideBySideConvolutionBackward"
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_every_way_to_write_a_convolution_is_understood(named):
     expected = nn.functional.conv2d(input=x, weight=weight, **named)
     with torch.autocast("cpu", torch.bfloat16), FastWeightGradients():
         found = nn.functional.conv2d(input=x, weight=weight, **named)
-    assert type(found.grad_fn).__name__ == "_ConvolutionBackward"
+    assert type(found.grad_fn).__name__ == "SideBySideConvolutionBackward"
     gradient = torch.randn_like(expected)
     (a,) = torch.autograd.grad(found, weight, gradient.bfloat16())
     (b,) = torch.autograd.grad(expected, weight, gradient)

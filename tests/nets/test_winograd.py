@@ -18,7 +18,7 @@ from alphazero.nets import torch_net
 from alphazero.nets.kernels import layer_kernels, vector_code, winograd_kernels
 from alphazero.nets.kernels.library import CannotConvert
 from alphazero.nets.kernels.openvino import OpenVinoInference
-from alphazero.nets.kernels.tiles import POINTS, matrices, tile_length
+from alphazero.nets.kernels.vector_code import POINTS, matrices, tile_length
 from alphazero.nets.kernels.winograd import WinogradInference, filters_at_points
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.network import program_of

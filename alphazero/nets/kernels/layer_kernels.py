@@ -2,7 +2,7 @@
 
 A tensor has a row of channels for each cell and position: those of cell c begin at `start + (c n + i) width` for
 position i of n. So all that a layer multiplies are matrices with a row for each cell and position. 3x3 convolutions are
-Winograd's (`tiles.py`), all others sums over taps (`layer_program.py`).
+Winograd's (`vector_code.py`), all others sums over taps (`layer_program.py`).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ POSITIONS = 4
 """Positions that are computed at once: with more, what is between two layers leaves the second-level cache."""
 
 
-class Step(NamedTuple):
+class PackedLayer(NamedTuple):
     """One layer as the kernel takes it; places are in numbers, and widths multiples of PANEL."""
 
     source: int

@@ -54,7 +54,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Layer:
+class TapLayer:
     """One layer; see the module."""
 
     source: Rows
@@ -75,7 +75,7 @@ class Layer:
 class LayerProgram:
     """A network: all layers in their order."""
 
-    layers: tuple[Layer, ...]
+    layers: tuple[TapLayer, ...]
     observation: Rows
     policy: Rows
     value: Rows
@@ -162,7 +162,7 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
     if None in outputs:
         raise UnknownOperation("its policy or its value is the same in every position")
     try:
-        return _Writer(recorder.operations, outputs).program(shape)
+        return _LayerWriter(recorder.operations, outputs).program(shape)
     except NetError:
         raise
     except Exception as error:  # arguments of a form that the layers do not have
@@ -182,12 +182,12 @@ def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
         raise UnknownOperation("it computes something outside of torch, or at random")
 
 
-class _Writer:
+class _LayerWriter:
     """Turns operations into layers, in their order."""
 
     def __init__(self, operations: list[_Operation], outputs: list[_Value]):
         self.operations, self.outputs = operations, outputs
-        self.layers: list[Layer] = []
+        self.layers: list[TapLayer] = []
         self.num_rows = 0
         self.values: list[Rows] = []
         """The rows of every value."""
@@ -341,7 +341,7 @@ class _Writer:
         used = [tap for tap in range(len(weight)) if image or weight[tap].any()] or [0]
         made = self._new_rows((weight.shape[2], len(lists)))
         shift = torch.zeros(made.channels) if bias is None else bias
-        layer = Layer(
+        layer = TapLayer(
             source=x, target=made, cells=np.array(lists, np.int32)[:, used],
             weights=np.ascontiguousarray(weight[used].float().numpy()), bias=shift.float().numpy(), image=image,
         )  # fmt: skip

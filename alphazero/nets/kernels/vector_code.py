@@ -1,12 +1,23 @@
 """The inner loops of convolutions as vector code: numba cannot be trusted to find the vectors in them by itself.
 
 Numbers are float32, and vectors have LANES of them. A product and a sum are one operation, with one rounding.
+
+Winograd's convolutions (Lavin and Gray 2016): 3x3 convolutions of a whole tile with fewer multiplications.
+
+Of a tile of m numbers in a row and three weights g, y[i] = sum over k of g[k] d[i + k] takes 3 m multiplications. It is
+a product of polynomials, and these can be multiplied value by value at m + 1 points and at infinity:
+
+    y = back @ ((filters @ g) * (into @ d))
+
+In two dimensions it is done along columns, then along rows, for tiles of m x n numbers: with 4x4 tiles 36
+multiplications do the work of 144. The sums over channels come before `back`, so they are products of matrices.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import binding, ir
@@ -14,15 +25,49 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from alphazero.nets.kernels.tiles import matrices
-
 LANES = 8
 """Numbers in a vector; where the processor's own are shorter, the compiler takes two."""
 ROWS = 4
 PANEL = 16
 """`multiply` computes ROWS rows of PANEL numbers, for which the sums stay in sixteen registers."""
 
+POINTS = {3: (0, 1, -1, 2), 4: (0, 1, -1, 2, -2)}
+"""Where the polynomials are evaluated, by the length of a tile. Small numbers, since errors grow with them."""
+
 _long, _number, _vector = ir.IntType(64), ir.FloatType(), ir.VectorType(ir.FloatType(), LANES)
+
+
+class Matrices(NamedTuple):
+    """For tiles of length m, with t = m + 2 points."""
+
+    into: np.ndarray
+    """`float64[t, t]`, for what the tile depends on."""
+    filters: np.ndarray
+    """`float64[t, 3]`, for the weights."""
+    back: np.ndarray
+    """`float64[m, t]`, for the products."""
+
+
+@functools.cache
+def matrices(length: int) -> Matrices:
+    """The matrices of Cook and Toom for tiles of that length.
+
+    Row j of `into` has the coefficients of the polynomial that is zero at all points but j, and row j of `filters` the
+    powers of point j over what that polynomial is there. The last rows are for infinity.
+    """
+    points = np.array(POINTS[length], np.float64)
+    others = [np.delete(points, j) for j in range(len(points))]
+    into, filters, back = np.zeros((length + 2, length + 2)), np.zeros((length + 2, 3)), np.zeros((length, length + 2))
+    into[:-1, :-1], into[-1] = [np.poly(zeros)[::-1] for zeros in others], np.poly(points)[::-1]
+    filters[:-1] = [at ** np.arange(3) / np.prod(at - zeros) for at, zeros in zip(points, others, strict=True)]
+    back[:, :-1] = np.vander(points, length, increasing=True).T
+    filters[-1, -1] = back[-1, -1] = 1.0
+    return Matrices(into + 0.0, filters + 0.0, back)  # without zeros that are negative
+
+
+def tile_length(size: int) -> int:
+    """The length of the tiles that cover `size` numbers with the fewest multiplications; of two, the shorter."""
+    return min(POINTS, key=lambda length: (-(-size // length) * (length + 2), length))
 
 
 # functions, and no class: what is compiled is kept under a name that says which functions wrote it

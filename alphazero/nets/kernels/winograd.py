@@ -17,11 +17,10 @@ from torch import Tensor, nn
 from alphazero.errors import NetError
 from alphazero.game.kernels import of_fixed_types
 from alphazero.nets.devices import has_amx
-from alphazero.nets.kernels.layer_kernels import POSITIONS, Step, Workspace, run_network
-from alphazero.nets.kernels.layer_program import Layer, LayerProgram, Rows, check_layers, layers_of
+from alphazero.nets.kernels.layer_kernels import POSITIONS, PackedLayer, Workspace, run_network
+from alphazero.nets.kernels.layer_program import LayerProgram, Rows, TapLayer, check_layers, layers_of
 from alphazero.nets.kernels.library import CannotConvert
-from alphazero.nets.kernels.tiles import matrices, tile_length
-from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma
+from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma, matrices, tile_length
 from alphazero.nets.kernels.winograd_kernels import TILE, transform_filters
 
 _run = of_fixed_types(run_network)
@@ -146,7 +145,7 @@ class _Packer:
             num_tensors, self._num_spread, self._num_products, max(widths), max(int(step[7]) for step in steps),
         )  # fmt: skip
 
-    def _step(self, layer: Layer) -> Step:
+    def _step(self, layer: TapLayer) -> PackedLayer:
         source, target = layer.source, layer.target
         source_width, width = _up(source.channels), _up(target.channels)
         taps, inputs = layer.weights.shape[:2]
@@ -168,7 +167,7 @@ class _Packer:
         bias = np.zeros(width, np.float32)
         bias[: target.channels] = layer.bias
         residual = -1 if layer.residual is None else self._starts[layer.residual.number]
-        return Step(
+        return PackedLayer(
             self._starts[source.number], self._starts[target.number], residual, target.cells, inputs, source_width,
             width, taps, table, self._add_weights(packed), self._add_weights(bias), layer.activation, height, board,
             tall, wide,
