@@ -42,7 +42,7 @@ TESTED_IN = {
     "tests/games/test_othello_solver.py": ["games/othello/oracle.py"],
     "tests/api/test_face.py": ["alphazero/api/*.py"],
     "tests/matches/test_arena.py": [
-        "alphazero/matches/balance.py", "alphazero/matches/report.py", "alphazero/matches/result.py",
+        "alphazero/matches/report.py", "alphazero/matches/result.py",
     ],
     "tests/matches/test_judge.py": ["alphazero/commands/judge.py"],
     "tests/nets/test_inference.py": ["alphazero/nets/kernels/l*.py", "alphazero/nets/kernels/openvino.py"],
@@ -52,7 +52,6 @@ TESTED_IN = {
     "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],
     "tests/nets/test_resnet.py": ["games/connect4/net.py"],
     "tests/players/test_contestants.py": ["alphazero/players/contestant_text.py"],
-    "tests/players/test_human.py": ["alphazero/matches/with_human.py"],
     "tests/players/test_players.py": [
         "alphazero/players/baselines.py", "alphazero/players/net_players.py", "alphazero/players/player.py",
         "alphazero/search/rollouts.py",

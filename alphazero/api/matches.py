@@ -14,13 +14,11 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.machine import count_cores
-from alphazero.matches.arena import ready_arena, shown
+from alphazero.matches.arena import GAMES_WITH_HUMAN, play_with_human, ready_arena, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, describe_counts, records_of
 from alphazero.matches.result import MatchResult
-from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
-from alphazero.matches.with_human import play_with_human
 from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer

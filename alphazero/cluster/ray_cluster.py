@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.matches import Spread
@@ -9,6 +12,7 @@ from alphazero.cluster.self_play import ClusterWorkers
 from alphazero.errors import InvalidSetting
 from alphazero.invocation import option
 from alphazero.tournaments.folder import Tournament
+from alphazero.tournaments.tournament import Play
 from alphazero.training.plan import Assignment, RunPlan, cannot_be_imported
 
 
@@ -31,10 +35,12 @@ class RayCluster(Cluster):
         """As in Elsewhere."""
         return ClusterWorkers(self, assignment)
 
-    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Spread:
+    @contextmanager
+    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Iterator[Play]:
         """Plays the games of a tournament, nets on `device`; raises InvalidSetting if that cannot be done there."""
         _check_game(loaded)
-        return Spread(self, tournament, loaded, device)
+        with closing(Spread(self, tournament, loaded, device)) as spread:
+            yield spread.play
 
 
 def _check_game(loaded: LoadedGame) -> None:

@@ -13,12 +13,10 @@ from alphazero.commands.watch import list_games, step_through
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records, write_records
-from alphazero.matches.arena import ready_arena, shown
+from alphazero.matches.arena import GAMES_WITH_HUMAN, LEFT, play_with_human, ready_arena, shown
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.result import MatchResult
-from alphazero.matches.with_human import GAMES as GAMES_WITH_HUMAN
-from alphazero.matches.with_human import LEFT, play_with_human
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import load_game, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
@@ -72,8 +70,7 @@ def play(config: PitConfig, contestants: tuple[ContestantText, ContestantText]) 
 
     if alone:
         match = ready_arena(
-            kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings), balance,
-            ends_early=test is not None,
+            kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings), balance
         )  # fmt: skip
         result = match.result()
         try:

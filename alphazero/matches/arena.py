@@ -18,10 +18,10 @@ import numpy as np
 
 from alphazero.errors import EvaluationError, IllegalAction, count_of, listed, shorten
 from alphazero.game import Game, Position
-from alphazero.game.kernels import Kernels, check_length
-from alphazero.matches.balance import Balance
-from alphazero.matches.openings import AT_ONCE, Openings, announce_choice, choose_openings, warn_of_few
+from alphazero.game.kernels import Kernels, check_length, kernels_of
+from alphazero.matches.openings import Balance, Openings, announce_choice, choose_openings, warn_of_few
 from alphazero.matches.result import MatchResult
+from alphazero.players.human import HumanLeft
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
 from alphazero.settings import check_range
@@ -32,6 +32,9 @@ SIDE_BY_SIDE = 256
 """Games in progress at once."""
 PAUSE = 0.1
 """Seconds between two looks at a match in which no game has ended meanwhile."""
+GAMES_WITH_HUMAN = 2
+"""Games of a match with a human, unless told otherwise: nobody wants to play a hundred by hand."""
+LEFT = "You have left the match."
 MOST_FORFEIT = 400
 """Characters of the reason for a forfeit: a file takes them, also if each is written as an escape of ten."""
 
@@ -43,13 +46,19 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
 
 def openings_of(
     game: Game, num_games: int, seed: int, opening_plies: int | None = None, balance: Balance | None = None
-) -> list[Position]:
-    """The openings of a match, one for each pair of games or fewer if the game has no more; as for `Arena`."""
+) -> Openings:
+    """The openings of a match, each for a pair of games; raises InvalidSetting if there are none.
+
+    `opening_plies`: their random plies; None asks `choose_openings`. `balance`: what they have to be, as `balance_of`
+    says.
+    """
     check_range("the number of games", num_games, 1)
     num_pairs = (num_games + 1) // 2
     if opening_plies is None:
-        return choose_openings(game, num_pairs, seed, balance).first(num_pairs)
-    return Openings(game, opening_plies, seed, balance).some(num_pairs)
+        return choose_openings(game, num_pairs, seed, balance)
+    openings = Openings(game, opening_plies, seed, balance)
+    openings.some(num_pairs)
+    return openings
 
 
 def get_ready(kernels: Kernels, player: Player) -> None:
@@ -66,22 +75,14 @@ def ready_arena(
     seed: int,
     opening_plies: int | None = None,
     balance: Balance | None = None,
-    ends_early: bool = False,
 ) -> Arena:
-    """An arena for people to watch: both players have compiled what they need, and what is said of openings is said.
-
-    With `ends_early` few games may be enough: openings that take a second each are drawn when games begin.
-    """
+    """An arena for people to watch: both players have compiled what they need, and what is said of openings is said."""
     for player in (first, second):
         get_ready(kernels, player)
     announce_choice(balance)
-    openings: Sequence[Position] | Openings
-    if ends_early and balance and balance.by_net:
-        openings = choose_openings(kernels.game, min((num_games + 1) // 2, AT_ONCE), seed, balance)
-    else:
-        openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
-        if opening_plies is None:  # else they were told to be few
-            warn_of_few(len(openings), num_games)
+    openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
+    if opening_plies is None and not (balance and balance.by_net):  # else few were asked for
+        warn_of_few(openings.num_drawn, num_games)
     return Arena(kernels, first, second, num_games, seed, openings=openings)
 
 
@@ -135,9 +136,9 @@ class _FinishedGames:
 class Arena:
     """A match between two players; the same seed and players give the same match.
 
-    `opening_plies`: random plies before the players take over; None asks `choose_openings`. `numbers`: those of the
-    games 0 to `num_games` - 1 that are to be played, ascending; None for all. `balance`: what openings have to be, as
-    `balance_of` says. `openings`: those of `openings_of`, if they are known, or some that are drawn when games begin.
+    `opening_plies`: as for `openings_of`. `numbers`: those of the games 0 to `num_games` - 1 that are to be played,
+    ascending; None for all. `openings`: where they are known, one for each pair; the first ones come again after the
+    last.
     """
 
     def __init__(
@@ -150,12 +151,11 @@ class Arena:
         opening_plies: int | None = None,
         *,
         numbers: Sequence[int] | None = None,
-        balance: Balance | None = None,
         openings: Sequence[Position] | Openings | None = None,
     ):
         check_range("the number of games", num_games, 1)
         if openings is None:
-            openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
+            openings = openings_of(kernels.game, num_games, seed, opening_plies)
         self.num_games, self.max_plies = num_games, kernels.game.max_plies
         self._kernels, self._players, self._openings = kernels, (first, second), openings
         numbers = range(num_games) if numbers is None else numbers
@@ -300,3 +300,23 @@ class Arena:
             opening_plies=self._opening_of(0).ply,
             forfeits=tuple(finished.forfeits),
         )
+
+
+def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:
+    """Plays games one after the other from the start position, and prints how each ended.
+
+    A human who leaves keeps the games that are over; raises HumanLeft if there are none.
+    """
+    match = Arena(kernels_of(game), first, second, num_games, seed, opening_plies=0)
+    so_far = match.result()
+    try:
+        for result in match:
+            if result.num_games > so_far.num_games:
+                winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
+                print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
+            so_far = result
+    except HumanLeft:
+        if not so_far.num_games:
+            raise
+        print(LEFT)
+    return so_far

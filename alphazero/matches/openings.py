@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -22,23 +23,78 @@ from alphazero.game.functions import plain
 from alphazero.game.kernels import kernels_of
 from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
+from alphazero.game.spec import AreBalanced
 from alphazero.invocation import option
-from alphazero.matches.balance import Balance, describe_balance, find_balance
+from alphazero.players.contestants import load_net, make_player
 
 logger = logging.getLogger(__name__)
 
 KINDS = ("random", "balanced", "none")
+JUDGE = "best"
+"""The shipped net that judges positions in games that know no exact values of early ones."""
+SIMULATIONS = 100
+"""Simulations of its search."""
+EVEN = 0.1
+"""A position is balanced if its value lies between -EVEN and EVEN: an expected score of 45 to 55%."""
+LEAST_PLIES = 8
+"""The least plies of openings that a net chooses: they lead to all kinds of games."""
 AT_ONCE = 64
-"""Positions that one call checks for balance."""
+"""Positions that one call checks for balance, and pairs whose openings a net chooses before a match begins."""
 _make_key, _uniform = plain(make_key), plain(uniform)
 """Compiling them takes half a second, and a match has few draws."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The condition that balanced openings fulfil."""
+
+    are_balanced: AreBalanced
+    """`bool[n]` of `states uint64[n, K]`."""
+    words: str
+    """The end of the sentence that begins with "random plies to"."""
+    by_net: bool
+    """A shipped net judges, which takes about a second for each opening; else the game's solver."""
 
 
 def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
     """The condition for openings of this kind, None if there is none; raises InputError if nothing tells it."""
     if kind not in KINDS:
         raise UnknownName("kind of openings", str(kind), KINDS)
-    return find_balance(loaded) if kind == "balanced" else None
+    if kind != "balanced":
+        return None
+    if loaded.make_balance is not None:
+        return Balance(loaded.make_balance(loaded.game), describe_balance(loaded), by_net=False)
+    if JUDGE in loaded.nets:
+        return Balance(_by_net(loaded), describe_balance(loaded), by_net=True)
+    raise InvalidSetting(
+        f"nothing tells which openings of {loaded.game.name} are balanced, since it has no solver and no shipped net: "
+        f"choose {option('openings', 'random')}"
+    )
+
+
+def describe_balance(loaded: LoadedGame) -> str:
+    """The end of the sentence that begins with "random plies to"."""
+    if loaded.make_balance is not None:
+        return "a position that neither player wins if both are perfect"
+    return (
+        f"a position whose expected score is {50 * (1 - EVEN):.0f} to {50 * (1 + EVEN):.0f}% "
+        f"by the shipped net with {SIMULATIONS} simulations"
+    )
+
+
+def _by_net(loaded: LoadedGame) -> AreBalanced:
+    """Asks a search of the shipped net. Its library and threads are fixed, so that a seed has the same openings."""
+    net = load_net(JUDGE, loaded, "cpu")
+    net.use_inference("torch")
+    judge = make_player(net, loaded, simulations=SIMULATIONS)
+
+    def are_balanced(states: np.ndarray) -> np.ndarray:
+        same = np.zeros(len(states), np.int64)  # the number of a game decides ties alone
+        values = judge.assess(states, same, same).values
+        assert values is not None
+        return np.abs(values) <= EVEN
+
+    return are_balanced
 
 
 def plies_of(kind: str) -> int | None:
@@ -101,11 +157,14 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
     """Openings of the fewest plies, at least 2 or those that the balance needs, that give every pair of games its own.
 
     Players without randomness repeat a game whose opening repeats. In a game too small for that, those of the length
-    with the most; raises InvalidSetting if none is balanced.
+    with the most; raises InvalidSetting if none is balanced. A net chooses such long ones that they are many, and
+    those of later pairs when these begin.
     """
     best: Openings | None = None
     useless = 0
-    least = 2 if balance is None else balance.least_plies
+    least = LEAST_PLIES if balance and balance.by_net else 2
+    if balance and balance.by_net:
+        num_pairs = min(num_pairs, AT_ONCE)
     for plies in (*range(least, game.max_plies), *range(least - 1, -1, -1)):
         if plies > least and balance is None and useless > MOST_USELESS:
             continue
@@ -135,7 +194,7 @@ def warn_of_few(num_openings: int, num_games: int) -> None:
     num_pairs = (num_games + 1) // 2
     if num_openings < num_pairs:
         logger.warning(
-            "this game has only %s for %s of games, so some are played again: players without randomness then repeat "
+            "there are only %s for %s of games, so some are played again: players without randomness then repeat "
             "their games, and intervals become too narrow",
             count_of(num_openings, "different opening"),
             count_of(num_pairs, "pair"),

@@ -14,12 +14,12 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Annotated, Any
+from typing import Annotated
 
-from msgspec import Meta, Struct
+from msgspec import Meta, Struct, to_builtins
 
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting, RunFolderError, StorageError, count_of, quote, shorten
@@ -27,17 +27,23 @@ from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.invocation import option
-from alphazero.matches.balance import JUDGE, Balance
-from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, plies_of, warn_of_few
+from alphazero.matches.openings import (
+    JUDGE,
+    Balance,
+    Openings,
+    announce_choice,
+    balance_of,
+    choose_openings,
+    plies_of,
+    warn_of_few,
+)
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import checkpoint_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import (
-    MAX_JSON_BYTES,
     drop_torn_line,
-    read_json_less_seal,
+    read_sealed_json,
     remove_stray_temporary_files,
-    to_json,
     write_sealed_json,
 )
 from alphazero.storage.folder_lock import HOLDER, LOCK, FolderLock
@@ -52,8 +58,6 @@ GENERATION = "generation "
 """The beginning of the names of a ladder's generations."""
 SEAL = "settings_sha256"
 """The entry of the settings that is the SHA-256 of the others."""
-SEAL_BYTES = 100
-"""Room for it in the file."""
 MOST_GAMES = 1_000_000
 """Games of a pair that a tournament may ask for."""
 MOST = 5
@@ -100,19 +104,26 @@ class SavedTournament(Struct, forbid_unknown_fields=True):
     kind: Text
     seed: Count
     simulations: Annotated[Count | None, Meta(description="a whole number or null")]
+    openings: Text
+    rules: Text
+    """The answer of `name_rules`."""
+    judge: Sha256 | None
+    """The weights of the net that chooses balanced openings, if one does."""
     games: Annotated[int, Meta(ge=1, le=MOST_GAMES, description=f"a whole number from 1 to {MOST_GAMES:,}")]
     contestants: Annotated[dict[Text, Sha256 | None], Meta(description="the SHA-256 of the weights, or null, by name")]
     opening_plies: Count
     pairings: Annotated[list[tuple[Text, Text, Count]], Meta(description="a list of two names and a number each")]
-    openings: Text = "random"
-    """Older folders do not say it."""
-    judge: Sha256 | None = None
-    """The weights of the net that chooses balanced openings, if one does."""
-    rules: Text = ""
-    """The answer of `name_rules`; older folders do not say it."""
+
+    def tournament(self) -> Tournament:
+        """The tournament; its contestants' names stand for their texts."""
+        pairings = tuple(Pairing(first, second) for first, second, _ in self.pairings)
+        named = {name: ContestantText.parse(name) for name in self.contestants}
+        return Tournament(
+            self.game, self.kind, named, pairings, self.games, self.simulations, self.seed, openings=self.openings
+        )
 
 
-class TournamentFolder:
+class TournamentFolder(AbstractContextManager["TournamentFolder"]):
     """The folder of the process that plays; raises InputError for one that holds something else."""
 
     def __init__(self, path: Path, tournament: Tournament, loaded: LoadedGame):
@@ -130,9 +141,9 @@ class TournamentFolder:
             self._targets: dict[Pairing, int] = {}
             self._gone: set[str] = set()
             """Contestants of a ladder whose nets were removed; their games stay in the folder, and count no more."""
-            self._pairs = 0
-            """Pairs of games for which openings have been asked."""
-            self._begin(_as_saved(tournament, loaded, self._balance), loaded)
+            self._checked = 0
+            """Openings of which it is known that the games of the folder have begun with them."""
+            self._begin(loaded)
             self.records = self._read_games()
         except BaseException:
             self.close()
@@ -142,12 +153,7 @@ class TournamentFolder:
         """Frees the lock."""
         self._lock.release()
 
-    def __enter__(self) -> TournamentFolder:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     @property
@@ -191,20 +197,13 @@ class TournamentFolder:
     def openings(self, num_games: int) -> list[Position]:
         """The openings of a pair that plays so many games: one for two of them, or all that there are."""
         pairs = (num_games + 1) // 2
-        if pairs <= self._pairs:
-            return self._openings.first(pairs)
         if pairs > self._openings.num_drawn:
             announce_choice(self._balance)
-        openings, self._pairs = self._openings.some(pairs), pairs
-        self._check_begun_with(openings)
-        if len(openings) < pairs and plies_of(self._tournament.openings) is None:
-            longer = choose_openings(self._game, pairs, self._tournament.seed, self._balance)
-            if longer.num_drawn > len(openings):
-                logger.warning(
-                    "this tournament was begun for fewer games, so its openings do not suffice for so many: some are "
-                    "played again, and intervals become too narrow; another --folder has enough of them"
-                )
-            else:
+        openings = self._openings.some(pairs)
+        if pairs > self._checked:
+            self._checked = pairs
+            self._check_begun_with(openings)
+            if plies_of(self._tournament.openings) is None:
                 warn_of_few(len(openings), num_games)
         return openings
 
@@ -218,30 +217,35 @@ class TournamentFolder:
                 f"longer play the same ones: choose another {option('folder')}"
             )
 
-    def _begin(self, now: dict[str, Any], loaded: LoadedGame) -> None:
+    def _begin(self, loaded: LoadedGame) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
+        tournament, now, most = (
+            self._tournament,
+            _as_saved(self._tournament, loaded, self._balance),
+            self._game.max_plies,
+        )
         if (self.path / SETTINGS).exists():
             saved = read_settings(self.path)
             self._check(saved, now)
-            self._gone = saved["contestants"].keys() - now["contestants"].keys()
-            now = now | {"contestants": saved["contestants"] | now["contestants"]}
-            self._targets = {Pairing(first, second): games for first, second, games in saved["pairings"]}
-            self.opening_plies, most = saved["opening_plies"], loaded.game.max_plies
-            if self.opening_plies >= most:
+            self._gone = saved.contestants.keys() - now.contestants.keys()
+            now.contestants = saved.contestants | now.contestants
+            self._targets = {Pairing(first, second): games for first, second, games in saved.pairings}
+            now.opening_plies = saved.opening_plies
+            if now.opening_plies >= most:
                 raise StorageError(
-                    f"{self.path / SETTINGS} asks for {count_of(self.opening_plies, 'opening ply')}, and {loaded.name} "
+                    f"{self.path / SETTINGS} asks for {count_of(now.opening_plies, 'opening ply')}, and {loaded.name} "
                     f"takes fewer than {most:,}; bring it back or choose another folder"
                 )
-            self._openings = Openings(loaded.game, self.opening_plies, self._tournament.seed, self._balance)
+            self._openings = Openings(loaded.game, now.opening_plies, tournament.seed, self._balance)
         else:
             if (self.path / GAMES).exists():
                 raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
             self._openings = self._choose_openings()
-            self.opening_plies = self._openings.plies
-        for pairing in self._tournament.pairings:
+            now.opening_plies = self._openings.plies
+        for pairing in tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)
             known = swapped if swapped in self._targets else pairing
-            self._targets[known] = max(self._tournament.games, self._targets.get(known, 0))
+            self._targets[known] = max(tournament.games, self._targets.get(known, 0))
         self._settings = now
         self._save()
 
@@ -251,22 +255,13 @@ class TournamentFolder:
         if plies is not None:
             return Openings(self._game, plies, seed)
         announce_choice(self._balance)
-        # a net takes about a second for each opening, and those that it chooses are long enough to be many
-        if self._tournament.adaptive and not (self._balance and self._balance.by_net):
-            games *= MOST
-        return choose_openings(self._game, (games + 1) // 2, seed, self._balance)
+        most = MOST * games if self._tournament.adaptive else games
+        return choose_openings(self._game, (most + 1) // 2, seed, self._balance)
 
     def _save(self) -> None:
         self._check_lock()
-        pairings = [[pairing.first, pairing.second, games] for pairing, games in self._targets.items()]
-        settings = {**self._settings, "opening_plies": self.opening_plies, "pairings": pairings}
-        if len(to_json(settings)) > MAX_JSON_BYTES - SEAL_BYTES:
-            raise InvalidSetting(
-                f"{len(self._settings['contestants'])} contestants make {len(pairings):,} pairs, more than "
-                f"{self.path / SETTINGS} can hold in its {MAX_JSON_BYTES:,} bytes: name fewer contestants, or let the "
-                "first alone play all others by --gauntlet"
-            )
-        write_sealed_json(self.path / SETTINGS, settings, SEAL)
+        self._settings.pairings = [(pairing.first, pairing.second, games) for pairing, games in self._targets.items()]
+        write_sealed_json(self.path / SETTINGS, to_builtins(self._settings), SEAL)
 
     def _check_lock(self) -> None:
         if not self._lock.is_held():
@@ -274,23 +269,21 @@ class TournamentFolder:
                 f"{self.path} is no longer this tournament's folder: it was closed, removed or replaced"
             )
 
-    def _check(self, saved: dict[str, Any], now: dict[str, Any]) -> None:
+    def _check(self, saved: SavedTournament, now: SavedTournament) -> None:
         """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
         parts = ("game", "kind", "seed", "simulations", "openings")
-        saved = {"openings": "random", **saved}  # older folders do not say it
-        differences = settings_changed({name: saved.get(name) for name in parts}, {name: now[name] for name in parts})
-        if saved["games"] > now["games"]:
-            differences.append(f"games: {saved['games']} -> {now['games']}")
-        for name, weights in saved["contestants"].items():
-            if name not in now["contestants"]:
-                if name.startswith(GENERATION):  # a run removes old nets
-                    continue
+        differences = settings_changed(*({name: getattr(one, name) for name in parts} for one in (saved, now)))
+        if saved.games > now.games:
+            differences.append(f"games: {saved.games} -> {now.games}")
+        for name, weights in saved.contestants.items():
+            if name in now.contestants:
+                if weights != now.contestants[name]:
+                    differences.append(f"{name} has other weights now")
+            elif not name.startswith(GENERATION):  # a run removes old nets
                 differences.append(f"{name} takes no part now")
-            elif weights != now["contestants"][name]:
-                differences.append(f"{name} has other weights now")
-        if saved.get("judge") != now["judge"]:
+        if saved.judge != now.judge:
             differences.append("the net that chooses balanced openings is another one now")
-        if rules_changed(saved.get("rules", ""), now["rules"]):
+        if rules_changed(saved.rules, now.rules):
             differences.append("the rules of the game have changed")
         if differences:
             raise InvalidSetting(
@@ -333,17 +326,14 @@ def _refuse_folder_of_others(path: Path) -> None:
         )
 
 
-def read_settings(path: Path) -> dict[str, Any]:
-    """For readers, without the lock: the settings in a tournament's folder; raises StorageError.
-
-    Older folders have no seal; their settings are taken as they are.
-    """
+def read_settings(path: Path) -> SavedTournament:
+    """For readers, without the lock: the settings in a tournament's folder; raises StorageError."""
     where, advice = path / SETTINGS, "; bring it back or choose another folder"
     try:
-        saved = read_json_less_seal(where, SEAL)
+        saved = {name: value for name, value in read_sealed_json(where, SEAL).items() if name != SEAL}
     except StorageError as error:
         raise StorageError(f"{error}{advice}") from error
-    if not isinstance(saved, dict) or saved.get("format") != FORMAT:
+    if saved.get("format") != FORMAT:
         raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
     found = check(SavedTournament, saved, str(where), advice=advice)
     for first, second, games in found.pairings:
@@ -352,21 +342,12 @@ def read_settings(path: Path) -> dict[str, Any]:
                 f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with "
                 f"{count_of(games, 'game')}{advice}"
             )
-    return saved
-
-
-def tournament_of(saved: Mapping[str, Any]) -> Tournament:
-    """The tournament whose settings `read_settings` has read; its contestants' names stand for their texts."""
-    pairings = tuple(Pairing(first, second) for first, second, _ in saved["pairings"])
-    named = {name: ContestantText.parse(name) for name in saved["contestants"]}
-    openings = str(saved.get("openings", "random"))
-    kind, games = str(saved.get("kind")), saved["games"]
-    return Tournament(str(saved.get("game")), kind, named, pairings, games, saved.get("simulations"), openings=openings)
+    return found
 
 
 def read_games(path: Path) -> list[GameRecord]:
     """For readers, without the lock: the finished games in a tournament's folder; raises InputError."""
-    file, names = path / GAMES, set(read_settings(path)["contestants"])
+    file, names = path / GAMES, set(read_settings(path).contestants)
     records = read_records(file, whole=False) if file.exists() else []
     for record in records:
         if not names.issuperset(record.contestants) or record.result not in ("1-0", "0-1", "1/2-1/2"):
@@ -380,18 +361,11 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
     return Pairing(first, second), record.number
 
 
-def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | None) -> dict[str, Any]:
-    """The settings that must not change."""
+def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | None) -> SavedTournament:
+    """The settings, without openings and pairings."""
     judge = checkpoint_of(ContestantText.parse(JUDGE), loaded) if balance is not None and balance.by_net else None
-    return {
-        "format": FORMAT,
-        "game": tournament.game,
-        "kind": tournament.kind,
-        "seed": tournament.seed,
-        "simulations": tournament.simulations,
-        "openings": tournament.openings,
-        "rules": name_rules(loaded.game),
-        "judge": judge[1] if judge else None,
-        "games": tournament.games,
-        "contestants": {name: tournament.weights.get(name) for name in tournament.contestants},
-    }
+    weights = {name: tournament.weights.get(name) for name in tournament.contestants}
+    return SavedTournament(
+        FORMAT, tournament.game, tournament.kind, tournament.seed, tournament.simulations, tournament.openings,
+        name_rules(loaded.game), judge[1] if judge else None, tournament.games, weights, 0, [],
+    )  # fmt: skip

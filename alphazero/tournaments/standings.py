@@ -17,7 +17,7 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import mean_with_interval, score_interval, show_share
 from alphazero.matches.openings import describe_openings
-from alphazero.tournaments.bradley_terry import DRAW, LOSS, WIN, Ratings, rate, warnings
+from alphazero.tournaments.bradley_terry import DRAW, WIN, Ratings, rate, warnings
 from alphazero.tournaments.folder import GAMES, Pairing, Tournament, key_of
 from alphazero.tournaments.tournament import tally
 
@@ -27,26 +27,27 @@ WIDEST = 12
 
 @dataclass(frozen=True)
 class Row:
-    """One contestant's results."""
+    """One contestant's results, as `--json` has them."""
 
     name: str
     wins: int
     draws: int
     losses: int
+    forfeits: int
+    """Games among its losses that it gave up."""
     score: float
     """Mean score per game (a draw is 1/2); 0.5 if no game was played."""
+    score_interval: tuple[float, float]
     score_when_first: float | None
     """Mean score in the games in which it moved first; None if there are none."""
+    ms_per_move: float
+    lengths: tuple[int, ...]
+    """Plies of each of its games, the openings included; `--json` describes them under `plies`."""
     rating: float
     """Elo points."""
     rating_error: float
     """Half the width of the 95% interval, as in `Ratings.errors`."""
-    ms_per_move: float
-    lengths: tuple[int, ...]
-    """Plies of each of its games, the openings included."""
-    forfeits: int = 0
-    """Games among its losses that it gave up."""
-    better_than_next: float | None = None
+    better_than_next: float | None
     """Probability that it is stronger than the contestant below it in the table; None for the last."""
 
     @property
@@ -67,7 +68,7 @@ class Standings:
         self.lengths = [len(record.opening) + len(record.moves) for record in records]
         """Plies of each game."""
         self.opening_plies = max((len(record.opening) for record in records), default=0)
-        self.forfeits = Counter(_loser(record) for record in records if record.forfeit)
+        self.forfeits = Counter(record.contestants[record.result == "1-0"] for record in records if record.forfeit)
         """Games that each contestant gave up, by name."""
         self._seconds, self._moves = _time_taken(self.names, records, game)
 
@@ -87,7 +88,17 @@ class Standings:
         games: dict[Pairing, list[GameRecord]] = {pairing: [] for pairing in self.tournament.pairings}
         for record in self.records:
             games.setdefault(key_of(record)[0], []).append(record)
-        return {pairing: _sum_up(pairing, its) for pairing, its in games.items() if its}
+        return {
+            pairing: (*self._both(pairing), len({(*record.opening, *record.moves) for record in its}))
+            for pairing, its in games.items()
+            if its
+        }
+
+    def _both(self, pairing: Pairing) -> tuple[int, int, int]:
+        """Wins, draws and losses of the first contestant of a match, whoever began."""
+        i, j = self.names.index(pairing.first), self.names.index(pairing.second)
+        wins, draws, losses = (int(number) for number in self.counts[i, j] + self.counts[j, i][::-1])
+        return wins, draws, losses
 
     @property
     def distinct_games(self) -> int:
@@ -97,15 +108,12 @@ class Standings:
     def _repeated(self) -> list[str]:
         """A sentence if pairs have played the same games again."""
         pairs = sum(2 * distinct < sum(counts) for *counts, distinct in self.matches.values())
-        if not pairs:
-            return []
-        which = "1 pair has" if pairs == 1 else f"{pairs} pairs have"
-        whose = "its" if pairs == 1 else "their"
-        return [
-            f"{which} played fewer different games than half of {whose} games, and ratings take all games for "
+        sentence = (
+            f"{count_of(pairs, 'pair')} played fewer different games than half of all, and ratings take all games for "
             "different ones: the errors are too small, and with many draws distances, too; choose other openings, or "
             "contestants that use chance"
-        ]
+        )
+        return [sentence] if pairs else []
 
     @property
     def num_played_on(self) -> int:
@@ -120,22 +128,20 @@ class Standings:
     def _row(self, i: int, below: int | None) -> Row:
         first, second = self.counts[i].sum(axis=0), self.counts[:, i].sum(axis=0)[::-1]
         wins, draws, losses = (int(number) for number in first + second)
+        name, played = self.names[i], zip(self.lengths, self.records, strict=True)
         return Row(
-            name=self.names[i],
+            name=name,
             wins=wins,
             draws=draws,
             losses=losses,
+            forfeits=self.forfeits[name],
             score=_score(first + second),
+            score_interval=score_interval(wins, draws, losses),
             score_when_first=_score(first) if first.sum() else None,
+            ms_per_move=1000 * self._seconds[i] / max(1, self._moves[i]),
+            lengths=tuple(length for length, record in played if name in record.contestants),
             rating=float(self.ratings.elo[i]),
             rating_error=float(self.ratings.errors[i]),
-            ms_per_move=1000 * self._seconds[i] / max(1, self._moves[i]),
-            lengths=tuple(
-                length
-                for length, record in zip(self.lengths, self.records, strict=True)
-                if self.names[i] in record.contestants
-            ),
-            forfeits=self.forfeits[self.names[i]],
             better_than_next=None if below is None else self.ratings.superiority(i, below),
         )
 
@@ -146,20 +152,9 @@ def check_anchor(tournament: Tournament, anchor: str | None) -> None:
         raise InvalidSetting(f"--anchor names {quote(anchor)}, who takes no part: name one of the contestants")
 
 
-def _loser(record: GameRecord) -> str:
-    return record.contestants[1 if record.result == "1-0" else 0]
-
-
 def _score(counts: np.ndarray) -> float:
     total = counts.sum()
     return float((counts[WIN] + counts[DRAW] / 2) / total) if total else 0.5
-
-
-def _sum_up(pairing: Pairing, records: Sequence[GameRecord]) -> tuple[int, int, int, int]:
-    counts = tally((pairing.first, pairing.second), records)
-    both = counts[0, 1] + counts[1, 0][::-1]
-    different = {(*record.opening, *record.moves) for record in records}
-    return int(both[WIN]), int(both[DRAW]), int(both[LOSS]), len(different)
 
 
 def _time_taken(names: Sequence[str], records: Sequence[GameRecord], game: Game) -> tuple[np.ndarray, np.ndarray]:
@@ -189,7 +184,11 @@ def _moves_of(record: GameRecord, game: Game) -> tuple[int, int]:
 def as_text(standings: Standings, shown: Sequence[str] | None = None) -> str:
     """The table of the contestants, or of those `shown`, the cross table if it is not too wide, and remarks."""
     rows = standings.rows if shown is None else standings.rows_of(shown)
-    parts = [_headline(standings), _table(HEAD, table_cells(rows))]
+    headline = (
+        f"{standings.game.name}: {standings.tournament.kind} of {len(standings.names)} contestants, "
+        f"{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct"
+    )
+    parts = [headline, _table(HEAD, table_cells(rows))]
     if len(standings.names) <= WIDEST:
         parts.append(_table(*cross_cells(standings)))
     return "\n\n".join([*parts, "\n".join(remarks(standings))])
@@ -235,31 +234,21 @@ def remarks(standings: Standings) -> list[str]:
             if standings.records
             else []
         ),
-        *([_played_on(standings.num_played_on)] if standings.num_played_on else []),
-        *(_gave_up(name, standings.forfeits[name]) for name in standings.names if standings.forfeits[name]),
+        *(
+            [
+                f"{count_of(standings.num_played_on, 'pair')} played on because ratings overlapped. A pair stops at "
+                "the first look that tells its two players apart, so 95% intervals hold the truth a little less often."
+            ]
+            if standings.num_played_on
+            else []
+        ),
+        *(
+            f"{shorten(name)} gave up {count_of(standings.forfeits[name], 'game')}, counted as lost; {GAMES} says why."
+            for name in standings.names
+            if standings.forfeits[name]
+        ),
         *(f"Warning: {warning}." for warning in standings.warnings),
     ]
-
-
-def _played_on(pairs: int) -> str:
-    who = f"{pairs} pair played on because its" if pairs == 1 else f"{pairs} pairs played on because their"
-    return (
-        f"{who} ratings overlapped. A pair stops at the first look that tells its two players apart, so 95% intervals "
-        "hold the truth a little less often."
-    )
-
-
-def _gave_up(name: str, games: int) -> str:
-    which = "which counts as lost" if games == 1 else "which count as lost"
-    return f"{shorten(name)} gave up {count_of(games, 'game')}, {which}; {GAMES} says why."
-
-
-def _headline(standings: Standings) -> str:
-    tournament = standings.tournament
-    return (
-        f"{standings.game.name}: {tournament.kind} of {len(standings.names)} contestants, "
-        f"{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct"
-    )
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -312,19 +301,8 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
 
 def _row_as_json(row: Row) -> dict[str, Any]:
     return {
-        "name": row.name,
-        "wins": row.wins,
-        "draws": row.draws,
-        "losses": row.losses,
-        "forfeits": row.forfeits,
-        "score": row.score,
-        "score_interval": list(score_interval(row.wins, row.draws, row.losses)),
-        "score_when_first": row.score_when_first,
-        "ms_per_move": row.ms_per_move,
-        "plies": _describe_lengths(row.lengths),
-        "rating": row.rating,
-        "rating_error": row.rating_error,
-        "better_than_next": row.better_than_next,
+        "plies" if name == "lengths" else name: _describe_lengths(row.lengths) if name == "lengths" else value
+        for name, value in vars(row).items()
     }
 
 
@@ -339,22 +317,17 @@ def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """A table with the columns that hold words and numbers; an interval takes two columns."""
-    flat = [_without_intervals(row) for row in rows]
-    columns = [name for name, value in flat[0].items() if not isinstance(value, list | dict)] if flat else []
+    flat = [dict(cell for name, value in row.items() for cell in _cells(name, value)) for row in rows]
     text = io.StringIO()
-    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, flat[0] if flat else [], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue().encode()
 
 
-def _without_intervals(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The row with `score_low` and `score_high` in place of `score_interval`."""
-    flat = dict[str, Any]()
-    for name, value in row.items():
-        if name.endswith("_interval"):
-            stem = name.removesuffix("_interval")
-            flat[f"{stem}_low"], flat[f"{stem}_high"] = value
-        else:
-            flat[name] = value
-    return flat
+def _cells(name: str, value: Any) -> list[tuple[str, Any]]:
+    """The columns and cells of a figure: `score_low` and `score_high` for `score_interval`."""
+    if name.endswith("_interval"):
+        stem = name.removesuffix("_interval")
+        return list(zip((f"{stem}_low", f"{stem}_high"), value, strict=True))
+    return [] if isinstance(value, list | dict) else [(name, value)]

@@ -8,10 +8,9 @@ import hashlib
 import itertools
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -24,7 +23,6 @@ from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
-from alphazero.matches.result import MatchResult
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import checkpoint_of, make_player
 from alphazero.players.human import HumanPlayer
@@ -100,21 +98,15 @@ def default_folder(tournament: Tournament) -> Path:
     return FOLDER / f"{re.sub(r'[^A-Za-z0-9]+', '_', tournament.game)[-40:]}-{tournament.kind}-{digest}"
 
 
-class Spread(Protocol):
-    """Plays games of one tournament elsewhere, round after round; to be closed."""
-
-    def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
-        """Plays the missing games and keeps each as soon as it has arrived."""
-
-    def close(self) -> None:
-        """Ends whoever plays; a second call does nothing."""
+Play = Callable[[TournamentFolder, Mapping[Pairing, list[int]]], None]
+"""Plays missing games of a tournament, and keeps each in its folder."""
 
 
 class Elsewhere(AbstractContextManager[Any], Protocol):
     """Other machines that play the games of a tournament, as a cluster does; open within its `with` statement."""
 
-    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Spread:
-        """Raises InvalidSetting if they cannot play it."""
+    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> AbstractContextManager[Play]:
+        """Raises InvalidSetting if they cannot play it; they play until its end."""
 
 
 def play_tournament(
@@ -134,20 +126,16 @@ def play_tournament(
     multiply as ours do. `device` is where nets compute, here or there.
     """
     tournament = with_nets_found(tournament, loaded)
-    players = _Players(tournament, loaded, threads, device)
-    players.check()
+    play: Play = _Players(tournament, loaded, threads, device).play
     with contextlib.ExitStack() as stack:
-        spread = stack.enter_context(cluster).spread(tournament, loaded, device) if cluster else None
-        if spread:
-            stack.callback(spread.close)
+        if cluster:
+            stack.enter_context(cluster)
+            play = stack.enter_context(cluster.spread(tournament, loaded, device))
         folder = stack.enter_context(TournamentFolder(path, tournament, loaded))
         try:
             while True:
                 if missing := folder.missing():
-                    if spread:
-                        spread.play(folder, missing)
-                    else:
-                        _play(folder, missing, players, tournament, loaded)
+                    play(folder, missing)
                 if tournament.adaptive:  # also where an earlier command ended here, or was not adaptive
                     folder.add_games(overlapping(folder))
                 if not folder.missing():
@@ -192,22 +180,14 @@ def undecided(ratings: Ratings, i: int, j: int) -> bool:
     return abs(ratings.evidence(i, j)) <= POCOCK
 
 
-@dataclass
-class _Seated:
-    """A player in memory, and whether everything that it needs is compiled; a net opened anew compiles again."""
-
-    player: Player
-    ready: bool = False
-
-
 class _Players:
-    """The contestants, of whom those that played last are in memory."""
+    """The contestants, of whom those that played last are in memory; each is opened once when they are made."""
 
     def __init__(self, tournament: Tournament, loaded: LoadedGame, threads: int, device: str):
         self._tournament, self._game = tournament, loaded.game
 
         @functools.lru_cache(MOST_OPEN)
-        def open_(name: str) -> _Seated:
+        def open_(name: str) -> Player:
             contestant, weights = tournament.contestants[name], tournament.weights.get(name)
             player = make_player(
                 contestant, loaded, seed=tournament.seed, threads=threads, simulations=tournament.simulations,
@@ -223,87 +203,28 @@ class _Players:
                     f"another {option('folder')}"
                 )
             player.name = name
-            return _Seated(player)
+            return player
 
         self._open = open_
+        for name in tournament.contestants:  # errors are raised before a game is played
+            open_(name)
 
-    def check(self) -> None:
-        """Opens all contestants once, so that errors are raised before a game is played."""
-        for name in self._tournament.contestants:
-            self._open(name)
-
-    def get(self, name: str) -> Player:
-        """The player, with everything compiled."""
-        seated = self._open(name)
-        if not seated.ready:
-            get_ready(kernels_of(self._game), seated.player)
-            seated.ready = True
-        return seated.player
-
-
-def _play(
-    folder: TournamentFolder,
-    missing: Mapping[Pairing, list[int]],
-    players: _Players,
-    tournament: Tournament,
-    loaded: LoadedGame,
-) -> None:
-    """The missing games, match by match."""
-    folder.openings(max(folder.targets[pairing] for pairing in missing))  # before there is a bar of progress
-    clock = _Clock({pairing: len(numbers) for pairing, numbers in missing.items()}, loaded.game.max_plies)
-    with Progress(f"{len(tournament.contestants)} contestants") as progress:
-        for pairing, numbers in missing.items():
-            names, kept = (pairing.first, pairing.second), set[int]()
-            first, second = players.get(pairing.first), players.get(pairing.second)
-            clock.begin(pairing)
-            target = folder.targets[pairing]
-            for result in Arena(
-                kernels_of(loaded.game), first, second, target, tournament.seed,
-                numbers=numbers, openings=folder.openings(target),
-            ):  # fmt: skip
-                if result.num_games > len(kept):
-                    folder.add(records_of(result, loaded.game, tournament.game, names, tournament.seed, kept))
-                    kept |= set(result.games)
-                note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"
-                progress.show(clock.share_done(result), note)
-
-
-class _Clock:
-    """Estimates the share of the work that is done, by the time that each contestant took for its games so far."""
-
-    def __init__(self, games: Mapping[Pairing, int], max_plies: int):
-        self._waiting, self._max_plies = dict(games), max_plies
-        self._seconds: dict[str, float] = defaultdict(float)
-        self._games: dict[str, float] = defaultdict(float)
-        self._now: Pairing | None = None
-        self._num_games = 0
-
-    def begin(self, pairing: Pairing) -> None:
-        """The next match; the one before is over."""
-        if self._now is not None:
-            self._count(self._now, self._result.seconds, self._num_games, self._seconds, self._games)
-        self._now, self._num_games = pairing, self._waiting.pop(pairing)
-
-    def share_done(self, result: MatchResult) -> float:
-        """The share of the time for all matches that is over, in [0, 1]."""
-        assert self._now is not None
-        self._result = result
-        # before games end, their progress is at least the share of the plies that they can have
-        played = max(1e-3, result.num_games, sum(result.moves) / self._max_plies)
-        seconds, games = self._seconds.copy(), self._games.copy()
-        self._count(self._now, result.seconds, played, seconds, games)
-        costs = {name: seconds[name] / games[name] for name in games}
-        usual = sum(costs.values()) / len(costs)
-        spent = sum(seconds.values())
-        left = sum(result.seconds) * (self._num_games / played - 1)
-        for pairing, number in self._waiting.items():
-            left += number * (costs.get(pairing.first, usual) + costs.get(pairing.second, usual))
-        return spent / (spent + left) if spent else 0.0
-
-    @staticmethod
-    def _count(
-        pairing: Pairing, taken: tuple[float, float], played: float, seconds: dict[str, float], games: dict[str, float]
-    ) -> None:
-        for name, its_seconds in zip((pairing.first, pairing.second), taken, strict=True):
-            seconds[name] += its_seconds
-            games[name] += played
+    def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
+        """Plays the missing games, match by match."""
+        tournament, kernels = self._tournament, kernels_of(self._game)
+        folder.openings(max(folder.targets[pairing] for pairing in missing))  # before there is a bar of progress
+        before, total = len(folder.records), sum(map(len, missing.values()))
+        with Progress(f"{len(tournament.contestants)} contestants") as progress:
+            for pairing, numbers in missing.items():
+                names, kept, target = (pairing.first, pairing.second), set[int](), folder.targets[pairing]
+                first, second = map(self._open, names)
+                for player in (first, second):  # a net that was opened anew compiles again
+                    get_ready(kernels, player)
+                for result in Arena(
+                    kernels, first, second, target, tournament.seed, numbers=numbers, openings=folder.openings(target)
+                ):
+                    if result.num_games > len(kept):
+                        folder.add(records_of(result, self._game, tournament.game, names, tournament.seed, kept))
+                        kept |= set(result.games)
+                    note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"
+                    progress.show((len(folder.records) - before) / total, note)

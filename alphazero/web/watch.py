@@ -15,7 +15,7 @@ from alphazero.matches.intervals import score_interval, show_share
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.manifest import CONFIG
 from alphazero.storage.metrics_file import METRICS, read_metrics
-from alphazero.tournaments.folder import GAMES, read_games, read_settings, tournament_of
+from alphazero.tournaments.folder import GAMES, SavedTournament, read_games, read_settings
 from alphazero.tournaments.standings import Standings, cross_cells, remarks
 from alphazero.training.health import Watch
 from alphazero.training.parts.pace import seconds_left
@@ -140,7 +140,7 @@ class FoundTournament:
 
     path: Path
     game: str
-    settings: Mapping[str, Any]
+    settings: SavedTournament
     records: Sequence[GameRecord]
 
 
@@ -150,14 +150,14 @@ def list_tournaments(folder: Path | None) -> list[dict[str, Any]]:
     for path in newest_tournaments(folder)[:MOST_LISTED]:
         try:
             settings = read_settings(path)
-            planned = sum(games for _, _, games in settings["pairings"])
+            planned = sum(games for _, _, games in settings.pairings)
             played = _GAME_COUNTS.get(path / GAMES)
         except InputError as error:
             found.append({"name": path.name, "fault": str(error)[:300]})
             continue
         found.append({
-            "name": path.name, "game": settings.get("game"), "kind": settings.get("kind"),
-            "contestants": len(settings["contestants"]), "played": played, "planned": planned,
+            "name": path.name, "game": settings.game, "kind": settings.kind,
+            "contestants": len(settings.contestants), "played": played, "planned": planned,
             "playing": holder_of(path) is not None,
         })  # fmt: skip
     return found
@@ -167,19 +167,19 @@ def read_tournament(folder: Path | None, question: Question) -> FoundTournament:
     """The tournament that a question names; raises StorageError."""
     path = find_folder(newest_tournaments(folder), question.name)
     settings = read_settings(path)
-    return FoundTournament(path, str(settings.get("game")), settings, read_games(path))
+    return FoundTournament(path, settings.game, settings, read_games(path))
 
 
 def describe_tournament(found: FoundTournament, game: Game) -> dict[str, Any]:
     """The standings with intervals, the cross table, and a list of the games."""
     settings, records = found.settings, found.records
     answer: dict[str, Any] = {
-        "name": found.path.name, "game": found.game, "kind": settings.get("kind"),
-        "planned": sum(games for _, _, games in settings["pairings"]), "played": len(records),
+        "name": found.path.name, "game": found.game, "kind": settings.kind,
+        "planned": sum(games for _, _, games in settings.pairings), "played": len(records),
         "playing": holder_of(found.path) is not None, "rows": [], "cross": None, "remarks": [],
     }  # fmt: skip
     if records:
-        standings = Standings(tournament_of(settings), records, game)
+        standings = Standings(settings.tournament(), records, game)
         head, lines = cross_cells(standings)
         answer["cross"] = {"head": list(head), "lines": [list(line) for line in lines]}
         answer["remarks"] = remarks(standings)

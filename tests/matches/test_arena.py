@@ -12,8 +12,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
 from alphazero.matches.arena import Arena
-from alphazero.matches.balance import Balance
-from alphazero.matches.openings import Openings, warn_of_few
+from alphazero.matches.openings import AT_ONCE, LEAST_PLIES, Balance, warn_of_few
 from alphazero.matches.report import describe_counts, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
@@ -63,13 +62,13 @@ def test_a_match_with_fewer_openings_than_pairs_says_so_before_it_begins(caplog)
     kernels = KERNELS["tictactoe"]
     for num_games, said in ((20, False), (4000, True)):
         arena.ready_arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1)
-        assert ("has only" in caplog.text) == said
+        assert ("there are only" in caplog.text) == said
     assert "different openings for 2,000 pairs of games, so some are played again" in caplog.text
 
 
 def test_one_of_a_kind_is_named_in_the_singular(caplog):
     warn_of_few(1, 3)
-    assert "this game has only 1 different opening for 2 pairs of games" in caplog.text
+    assert "only 1 different opening for 2 pairs of games" in caplog.text
     nouns = {"game": "games", "ply": "plies", "random ply": "random plies", "loss": "losses", "draw": "draws"}
     for noun, several in nouns.items():
         assert count_of(1, noun) == f"1 {noun}" and count_of(0, noun) == f"0 {several}"
@@ -155,16 +154,14 @@ def test_openings_repeat_only_when_there_are_no_more():
     assert columns == (4 * columns[:4])[:15]
 
 
-def test_a_match_that_may_end_early_draws_openings_when_its_games_begin():
+def test_a_net_chooses_openings_when_games_begin():
     kernels, drawn = KERNELS["connect4"], []
     balance = Balance(lambda states: (drawn.extend(states), np.ones(len(states), bool))[1], "a test", by_net=True)
     players = RandomPlayer(kernels, 1), RandomPlayer(kernels, 2)
-    match = arena.ready_arena(kernels, *players, 20_000, 1, balance=balance, ends_early=True)
+    match = arena.ready_arena(kernels, *players, 2000, 1, balance=balance)
+    assert len(drawn) == AT_ONCE
     result = next(so_far for so_far in match if so_far.num_games)
-    assert result.num_games >= 1 and result.opening_plies == balance.least_plies and len(drawn) <= arena.SIDE_BY_SIDE
-    whole = Arena(kernels, *players, 140, 1, balance=balance).play()
-    lazy = Openings(CONNECT_4, balance.least_plies, 1, balance)
-    assert Arena(kernels, *players, 140, 1, openings=lazy).play().actions == whole.actions
+    assert result.opening_plies == LEAST_PLIES and len(drawn) <= arena.SIDE_BY_SIDE
 
 
 def test_an_opening_that_ends_every_game_is_refused():

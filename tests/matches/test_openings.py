@@ -10,12 +10,18 @@ from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, UnknownName
-from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches import openings as openings_module
-from alphazero.matches.arena import Arena
-from alphazero.matches.balance import EVEN, LEAST_PLIES, Balance
-from alphazero.matches.openings import Openings, balance_of, choose_openings, describe_openings
+from alphazero.matches.arena import openings_of
+from alphazero.matches.openings import (
+    EVEN,
+    LEAST_PLIES,
+    Balance,
+    Openings,
+    balance_of,
+    choose_openings,
+    describe_openings,
+)
 from alphazero.players.contestants import make_player
 from games.connect4.solver import Solver
 from tests.game.double_move_game import DoubleMove
@@ -117,9 +123,7 @@ def test_a_game_without_a_balanced_opening_is_refused():
     with pytest.raises(InvalidSetting, match="tictactoe has no balanced opening"):
         chosen(TIC_TAC_TOE, 2, 1, Balance(nothing, "nowhere", by_net=False))
     with pytest.raises(InvalidSetting, match="is over or not balanced"):
-        Arena(
-            Kernels(TIC_TAC_TOE), None, None, 2, 1, opening_plies=2, balance=Balance(nothing, "nowhere", by_net=False)
-        ).play()
+        openings_of(TIC_TAC_TOE, 2, 1, opening_plies=2, balance=Balance(nothing, "nowhere", by_net=False))
 
 
 def test_only_games_that_know_their_values_have_balanced_openings():
@@ -149,19 +153,6 @@ def test_a_shipped_net_chooses_openings_where_no_solver_can(monkeypatch):
     assert "a position whose expected score is 45 to 55% by the shipped net with 100 simulations" in balance.words
 
 
-def test_a_tournament_goes_on_only_with_the_net_that_chose_its_openings(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(openings_module, "AT_ONCE", 8)
-    line = ("greedy", "random", "minimax:1", "--game", "othello6", "--games", 2, "--openings", "balanced")
-    assert run_pit(*line, "--folder", tmp_path) == 0
-    assert "is 45 to 55% by the shipped net" in capsys.readouterr().out
-    settings = json.loads((tmp_path / "tournament.json").read_text())
-    settings.pop("settings_sha256")
-    assert run_pit(*line, "--folder", tmp_path) == 0
-    (tmp_path / "tournament.json").write_text(json.dumps({**settings, "judge": "0" * 64}))
-    assert run_pit(*line, "--folder", tmp_path) == 2
-    assert "the net that chooses balanced openings is another one now" in capsys.readouterr().err
-
-
 def run_pit(*arguments):
     again = ["--overwrite"] if {"--json", "--save-games"} & set(arguments) else []
     return run_command(pit.main, [*map(str, arguments), *again])
@@ -183,51 +174,26 @@ def test_a_match_and_a_tournament_begin_with_balanced_openings(tmp_path, capsys)
 
 
 def test_reports_say_how_games_begin(tmp_path, capsys):
-    line = ("greedy", "random", "--game", "tictactoe", "--games", 4, "--json", tmp_path / "a.json")
+    line = ("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path)
     assert run_pit(*line) == 0
-    said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
-    assert "The two games of each pair begin with the same 2 random plies, and the players swap sides; with " in said
-    assert (written["openings"], written["opening_plies"]) == ("random", 2)
-    assert run_pit(*line, "--openings", "none", "--overwrite") == 0
-    said, written = capsys.readouterr().out, json.loads((tmp_path / "a.json").read_text())
-    assert "Every game begins at the start position, so players without randomness repeat their games." in said
-    assert (written["openings"], written["opening_plies"]) == ("none", 0)
-    assert (
-        run_pit("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path / "t") == 0
-    )
     assert "The two games of each pair begin with the same 2 random plies" in capsys.readouterr().out
-    assert "begin with the same 2 random plies" in (tmp_path / "t" / "report.html").read_text()
-    assert describe_openings("balanced", 4, CONNECT_4).startswith(
-        "The two games of each pair begin with the same 4 random plies to a position that neither player wins if both"
-    )
+    assert "begin with the same 2 random plies" in (tmp_path / "report.html").read_text()
+    assert "the same 4 random plies to a position that neither" in describe_openings("balanced", 4, CONNECT_4)
     assert "the same 1 random ply," in describe_openings("random", 1, CONNECT_4)
 
 
-def test_without_openings_a_perfect_player_wins_more_and_never_loses(tmp_path, capsys):
-    file, scores = tmp_path / "games.jsonl", {}
-    for kind in ("random", "none"):
-        line = ("minimax:9", "random", "--game", "tictactoe", "--games", 24, "--openings", kind)
-        assert run_pit(*line, "--save-games", file, "--json", tmp_path / "a.json", "--overwrite") == 0
-        scores[kind] = json.loads((tmp_path / "a.json").read_text())["contestants"][0]
-        assert {len(record.opening) for record in read_records(file)} == {2 if kind == "random" else 0}
-    assert scores["none"]["losses"] == 0 and scores["none"]["score"] > scores["random"]["score"]
-    folder = tmp_path / "folder"
+def test_without_openings_a_perfect_player_never_loses(tmp_path, capsys):
+    file, folder = tmp_path / "games.jsonl", tmp_path / "folder"
+    line = ("minimax:9", "random", "--game", "tictactoe", "--games", 6, "--openings", "none")
+    assert run_pit(*line, "--save-games", file, "--json", tmp_path / "a.json") == 0
+    written = json.loads((tmp_path / "a.json").read_text())
+    assert written["contestants"][0]["losses"] == 0 and (written["openings"], written["opening_plies"]) == ("none", 0)
     line = ("minimax:9", "random", "greedy", "--game", "tictactoe", "--games", 4, "--folder", folder)
     assert run_pit(*line, "--openings", "none") == 0
-    assert all(record.opening == () for record in read_records(folder / "all_games.jsonl"))
-    assert "Every game begins at the start position" in capsys.readouterr().out
+    assert all(record.opening == () for record in read_records(file) + read_records(folder / "all_games.jsonl"))
+    assert capsys.readouterr().out.count("Every game begins at the start position") == 2
     assert run_pit(*line, "--openings", "none") == 0  # goes on
     assert run_pit(*line) == 2
-
-
-def test_a_folder_from_before_there_was_a_choice_goes_on_with_random_openings(tmp_path, capsys):
-    line = ("greedy", "random", "minimax:2", "--game", "tictactoe", "--games", 2, "--folder", tmp_path)
-    assert run_pit(*line) == 0
-    settings = json.loads((tmp_path / "tournament.json").read_text())
-    settings.pop("settings_sha256")
-    assert settings.pop("openings") == "random"
-    (tmp_path / "tournament.json").write_text(json.dumps(settings))
-    assert run_pit(*line) == 0
 
 
 def test_openings_of_a_wrapped_game_are_different_positions():

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 from pathlib import Path
 
 import pytest
@@ -52,6 +51,13 @@ def add_generation(folder: RunFolder, generation: int) -> None:
         folder.append_metrics({"generation": generation, "seconds": 1800.0 * generation})
 
 
+@pytest.fixture(autouse=True)
+def quick(monkeypatch):
+    """Two baselines, and no pictures, which take seconds."""
+    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
+    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
+
+
 def climb(path: Path, *more: str) -> dict:
     line = ["--ladder", str(path), "--games", "2", "--simulations", "2", *more]
     assert run_command(pit.main, line) == 0
@@ -59,7 +65,6 @@ def climb(path: Path, *more: str) -> dict:
 
 
 def test_a_run_is_rated_and_goes_on_being_rated(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         for generation in range(3):
             add_generation(folder, generation)
@@ -70,9 +75,12 @@ def test_a_run_is_rated_and_goes_on_being_rated(tmp_path, capsys, monkeypatch):
         assert rows["generation 2"]["generation"] == 2 and "hours" not in rows["random"]
         assert first["kind"] == "ladder" and first["games"] == 2 * (2 + 3 * 2 + 1)
         assert re.match(r"tictactoe: ladder of 5 contestants, 18 games", capsys.readouterr().out)
+        before = (folder.path / "ladder" / "report.html").read_text()
         games_before = (folder.path / "ladder" / GAMES).read_bytes()
         add_generation(folder, 3)
         add_generation(folder, 4)
+        monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: True)
+        monkeypatch.setattr("alphazero.tournaments.report._drawings", lambda standings: {})
         second = climb(folder.path, "minimax:2")
     assert (folder.path / "ladder" / GAMES).read_bytes().startswith(games_before)
     records = read_records(folder.path / "ladder" / GAMES)
@@ -82,12 +90,11 @@ def test_a_run_is_rated_and_goes_on_being_rated(tmp_path, capsys, monkeypatch):
     assert all({"generation 3", "generation 4", "minimax:2"} & {p.first, p.second} for p in new)
     assert (folder.path / "ladder" / "strength_over_time.svg").stat().st_size > 1000
     page = (folder.path / "ladder" / "report.html").read_text()
-    assert 'alt="strength over time"' in page
+    assert 'alt="strength over time"' in page and "matplotlib is missing" in before
 
 
 def test_a_ladder_goes_on_when_a_net_was_removed(tmp_path, monkeypatch):
     """Its games stay in the folder, for readers too, and count no more."""
-    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         for generation in range(3):
             add_generation(folder, generation)
@@ -116,17 +123,6 @@ def test_hours_come_from_the_metrics(tmp_path):
         add_generation(folder, 1)
         folder.append_metrics({"generation": 2, "seconds": 5000.0})  # its net is not there (yet)
         assert seconds_of_generations(folder.path) == {0: 0.0, 1: 1800.0}
-
-
-def test_without_matplotlib_the_page_says_how_to_get_pictures(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        add_generation(folder, 0)
-        climb(folder.path)
-    page = (folder.path / "ladder" / "report.html").read_text()
-    assert "matplotlib is missing: pip install" in page and "<img" not in page
-    assert not list((folder.path / "ladder").glob("*.png"))
 
 
 def test_a_run_without_a_net_is_refused(tmp_path, capsys):
