@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from abc import abstractmethod
 from collections.abc import Iterable
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
@@ -172,8 +172,3 @@ class PythonGame(Game, Generic[Object]):
             if len(self._young) >= self._remembered:
                 self._old, self._young = self._young, {}
             self._young[key] = position
-
-
-def as_planes(values: Any, shape: tuple[int, int, int]) -> np.ndarray:
-    """`float32` of that shape from any array of as many numbers."""
-    return np.asarray(values, np.float32).reshape(shape)

@@ -27,15 +27,14 @@ def play_to_the_end(game: Any, rng: random.Random) -> Any:
 @pytest.mark.parametrize(
     "text",
     [
-        "dots_and_boxes(num_rows=3,num_cols=1)", "dots_and_boxes(num_rows=5,num_cols=2)",
-        "dots_and_boxes(num_rows=6,num_cols=4)", "misere(game=dots_and_boxes(num_rows=4,num_cols=1))",
-        "hex(board_size=3,swap=true)", "dots_and_boxes(num_rows=1,num_cols=4)",
+        "dots_and_boxes(num_rows=3,num_cols=1)", "misere(game=dots_and_boxes(num_rows=4,num_cols=1))",
+        "hex(board_size=3,swap=true)",
     ],
 )  # fmt: skip
 def test_a_game_that_openspiels_limit_does_not_fit_is_played_to_its_end(text):
     """OpenSpiel counts the lines of a board with more rows than columns wrong, and forgets the swap."""
     theirs, ours, rng = pyspiel.load_game(text), registry.load(f"openspiel:{text}").game, random.Random(0)
-    for _ in range(200):
+    for _ in range(50):
         end = play_to_the_end(theirs, rng)
         position = ours.position(end.history()[:-1])
         assert not position.terminal
@@ -45,11 +44,8 @@ def test_a_game_that_openspiels_limit_does_not_fit_is_played_to_its_end(text):
 
 @pytest.mark.parametrize(
     ("text", "plies"),
-    [
-        ("dots_and_boxes", 13), ("dots_and_boxes(num_rows=3,num_cols=2)", 17), ("connect_four", 43),
-        ("hex(board_size=5,swap=true)", 26), ("xiangqi", 501), ("quoridor", 325), ("chess", 512), ("mancala", 512),
-    ],
-)  # fmt: skip
+    [("dots_and_boxes", 13), ("connect_four", 43), ("hex(board_size=5,swap=true)", 26), ("mancala", 512)],
+)
 def test_where_openspiels_limit_fits_a_game_has_one_ply_more_and_no_more_than_ours(text, plies):
     """States have words for so many plies: a run that goes on must find them as they were."""
     assert registry.load(f"openspiel:{text}").game.max_plies == plies
@@ -61,7 +57,7 @@ def test_a_game_that_goes_on_after_all_is_cut_and_that_is_said(monkeypatch, capl
     caplog.set_level("INFO")
     game = registry.load("openspiel:dots_and_boxes(num_rows=3,num_cols=1)").game
     findings = validate(game, num_games=3)
-    assert caplog.text.count("games longer than 9 plies end there as draws, though OpenSpiel says that none is") == 1
+    assert caplog.text.count("games longer than 9 plies end there as draws") == 1
     assert findings.cut == [1, 2, 3] and findings.outcomes == {0: 3}
     (warning,) = (warning for warning in findings.warnings if "cut" in warning)
     assert warning.startswith("3 of 3 random games were cut after 9 plies and count as draws: games 1, 2, 3;")
@@ -71,18 +67,8 @@ def test_a_wrong_limit_is_said(monkeypatch, caplog):
     monkeypatch.setattr(openspiel, "_said", set())
     caplog.set_level("INFO")
     game = registry.load("openspiel:dots_and_boxes(num_rows=3,num_cols=1)").game
-    assert "OpenSpiel says that no game is longer than 8 plies, but some are; here they end after 20" in caplog.text
+    assert "some games are longer than OpenSpiel says; here they end after 20" in caplog.text
     assert game.max_plies == 20 and validate(game, num_games=30).cut == []
-
-
-def test_check_names_the_games_that_it_cut(monkeypatch):
-    monkeypatch.setattr(openspiel, "MOST_PLIES", 7)
-    findings = validate(registry.load("openspiel:tic_tac_toe").game, num_games=30)
-    lasted = [number for number, plies in enumerate(findings.lengths, 1) if plies == 7]
-    assert 0 < len(findings.cut) < len(lasted) < 30 and set(findings.cut) < set(lasted), "some end at ply 7"
-    (warning,) = (warning for warning in findings.warnings if "cut" in warning)
-    assert warning.startswith(f"{len(findings.cut)} of 30 random games were cut after 7 plies and count as draws")
-    assert ", ".join(map(str, findings.cut)) in warning
 
 
 # --- observations ---
@@ -99,12 +85,6 @@ def test_quoridors_first_walls_look_different_to_the_network(monkeypatch, caplog
     assert len({position.observation.tobytes() for position in after}) == len(after) == 128
     assert len({tuple(game.object_of(position.state).observation_tensor(1)) for position in after}) == 1
     assert all(position.observation.shape == game.observation_shape for position in after)
-
-
-@pytest.mark.parametrize("text", ["quoridor(board_size=3)", "quoridor(board_size=5,wall_count=2)"])
-def test_quoridor_hides_nothing_from_the_network(text):
-    findings = validate(registry.load(f"openspiel:{text}").game, num_games=30)
-    assert not [warning for warning in findings.warnings if "looks to the network like" in warning]
 
 
 def test_a_game_whose_text_hides_as_much_is_seen_as_it_is_and_that_is_said(monkeypatch, caplog):

@@ -12,31 +12,31 @@ from alphazero.game.kernels import Kernels
 legal: Any
 step: Any
 is_terminal: Any
-perft: Any
 
 
-def _perft(state, depth, legal_mask_stack):
-    """Sequences of `depth` actions from `state`; a game that ends sooner does not count."""
-    if depth == 0:
-        return 1
-    if is_terminal(state):
-        return 0
-    mask = legal_mask_stack[depth]
-    legal(state, mask)
-    total = 0
-    for action in range(len(mask)):
-        if mask[action]:
-            child = state.copy()
-            step(child, action)
-            total += perft(child, depth - 1, legal_mask_stack)
+def _perft(states, masks, actions):
+    """Sequences of as many actions as `actions` has from `states[0]`; a game that ends sooner does not count."""
+    total = level = 0
+    actions[0] = 0
+    legal(states[0], masks[0])
+    while level >= 0:
+        action = actions[level]
+        actions[level] += 1
+        if action == masks.shape[1]:
+            level -= 1
+        elif masks[level, action] and level + 1 == len(actions):
+            total += 1
+        elif masks[level, action]:
+            states[level + 1] = states[level]
+            step(states[level + 1], action)
+            if not is_terminal(states[level + 1]):
+                level += 1
+                actions[level] = 0
+                legal(states[level], masks[level])
     return total
 
 
-def _perft_start(state, depth, legal_mask_stack):
-    return perft(state, depth, legal_mask_stack)
-
-
 def count_games(kernels: Kernels, depth: int) -> int:
-    """Perft: the number of sequences of `depth` actions from the start position."""
-    stack = np.empty((depth + 1, kernels.game.num_actions), bool)
-    return int(kernels.bind(_perft_start, _perft)(kernels.start_states(1)[0], depth, stack))
+    """Perft: the number of sequences of `depth` actions, one or more, from the start position."""
+    masks = np.empty((depth, kernels.game.num_actions), bool)
+    return int(kernels.bind(_perft)(kernels.start_states(depth), masks, np.zeros(depth, np.int64)))

@@ -19,11 +19,11 @@ import numpy as np
 
 from alphazero.catalogue.adapters.text_board import TextBoard, read_board
 from alphazero.catalogue.adapters.trial import TextPlanes, longest_game, looks_alike, random_games
-from alphazero.errors import GameError, UnknownName, count_of, quote, shorten
+from alphazero.errors import GameError, UnknownName, quote, shorten
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords
-from alphazero.game.python_game import PythonGame, as_planes
+from alphazero.game.python_game import PythonGame
 from alphazero.game.spec import GameSpec
 
 logger = logging.getLogger(__name__)
@@ -67,8 +67,7 @@ class OpenSpielGame(PythonGame[Any]):
         if self.game.max_game_length() + 1 > MOST_PLIES:
             _say(f"{self.name}: games longer than {MOST_PLIES} plies end there as draws")
         if rows * columns == 1:
-            _say(f"{self.name}: its observation, {tensor}, is no board; the network sees each number as a plane of "
-                 "one cell, so that its convolutions are plain layers")  # fmt: skip
+            _say(f"{self.name}: its observation, {tensor}, is no board; the network sees numbers without convolutions")
 
     def _most_plies(self) -> int:
         """One ply more than OpenSpiel says; twice the plies of a random game where that shows the limit to be wrong."""
@@ -77,8 +76,7 @@ class OpenSpielGame(PythonGame[Any]):
         if longest <= limit:
             return min(MOST_PLIES, limit)
         plies = min(MOST_PLIES, 2 * longest)
-        _say(f"{self.name}: OpenSpiel says that no game is longer than {count_of(limit - 1, 'ply')}, but some are; "
-             f"here they end after {count_of(plies, 'ply')} as draws")  # fmt: skip
+        _say(f"{self.name}: some games are longer than OpenSpiel says; here they end after {plies} plies as draws")
         return plies
 
     def _find_text_planes(self) -> TextPlanes | None:
@@ -89,10 +87,8 @@ class OpenSpielGame(PythonGame[Any]):
         if looks_alike(self.game, str):
             _say(f"{alike}, and so is its text: a network can hardly learn this game", logging.WARNING)
             return None
-        planes = TextPlanes([str(position) for _, position in random_games(self.game, self.max_plies)])
-        shape = "{} planes of {} x {}".format(*planes.shape)
-        _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead, in {shape}")
-        return planes
+        _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead")
+        return TextPlanes([str(position) for _, position in random_games(self.game, self.max_plies)])
 
     def begin(self) -> Any:
         return self.game.new_initial_state()
@@ -109,11 +105,7 @@ class OpenSpielGame(PythonGame[Any]):
     def cut(self, position: Any) -> bool:
         found = position.move_number() >= self.max_plies and not position.is_terminal()
         if found and self.max_plies < MOST_PLIES:
-            limit = f"though OpenSpiel says that none is longer than {self.game.max_game_length()}"
-            _say(
-                f"{self.name}: games longer than {count_of(self.max_plies, 'ply')} end there as draws, {limit}",
-                logging.WARNING,
-            )
+            _say(f"{self.name}: games longer than {self.max_plies} plies end there as draws", logging.WARNING)
         return found
 
     def result(self, position: Any) -> float:
@@ -127,7 +119,7 @@ class OpenSpielGame(PythonGame[Any]):
         if self._text_planes is not None:
             seen = self._text_planes(str(position))
         else:
-            seen = as_planes(position.observation_tensor(player), self._tensor_shape)
+            seen = np.asarray(position.observation_tensor(player), np.float32).reshape(self._tensor_shape)
         return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
 
     @cached_property
@@ -148,8 +140,7 @@ class OpenSpielGame(PythonGame[Any]):
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         """The action's name in OpenSpiel without spaces; its number where two actions have the same name."""
-        names = self._names(state)
-        return names.get(action, str(action))
+        return self._names(state).get(action, str(action))
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
         found = [action for action, name in self._names(state).items() if name == text]
@@ -184,11 +175,7 @@ def gtp_words(game: Game) -> GtpWords:
     if isinstance(size, int):
         rows = columns = size
     name = game.game.get_type().short_name
-    return GtpWords(name, rows, columns, parameters.get("komi"), _without_colour)
-
-
-def _without_colour(word: str) -> str:
-    return re.sub("^[BW]_", "", word)
+    return GtpWords(name, rows, columns, parameters.get("komi"), lambda word: re.sub("^[BW]_", "", word))
 
 
 SPEC = GameSpec(gtp_words=gtp_words)
@@ -230,81 +217,47 @@ def load_game(text: str) -> Any:
         raise GameError(f"the name of an OpenSpiel game has at most {MOST_TEXT} characters, not {len(text):,}")
     name = text.partition("(")[0]
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
-    parameters = _kind_of(name, kinds).parameter_specification
-    if not _is_made_from_another(kinds[name]):
-        _check_kind(text, kinds[name])
-    elif kinds[name].max_num_players < 2:
-        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
+    kind = _kind_of(name, kinds)
+    if not _is_made_from_another(kind):
+        _check_kind(text, kind)
     elif "game=" not in text:
-        example = _example_of(name, parameters)
-        raise GameError(f"the OpenSpiel game {name} is made from another game, which `game` names{example}")
-    with _telling(text, parameters):
+        example = f"{name}(game=tic_tac_toe())"
+        raise GameError(f"the OpenSpiel game {name} is made from another game, which `game` names, as in {example}")
+    with _telling(text, kind.parameter_specification):
         given = pyspiel.game_parameters_from_string(text)
-    _check_parameters(text, given)
-    _check_inner_games(given, kinds)
-    with _telling(text, parameters):
+        _check_parameters(text, given)
+        _check_inner_games(given, kinds)
         game = pyspiel.load_game(text)
-    _check_kind(text, game.get_type())
-    if game.num_players() != 2:
-        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {TWO_PLAYERS}")
-    with _telling(text, parameters):
+        _check_kind(text, game.get_type())
         _check_size(text, game)
         start = game.new_initial_state()  # much is checked nowhere else
         if start.is_chance_node():  # the start of Chess960 is drawn by lot, whatever the type of the game says
-            raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {NO_CHANCE}")
+            raise _unfit(text, NO_CHANCE)
+        if game.num_players() != 2:
+            raise _unfit(text, TWO_PLAYERS)
         start.observation_tensor(0)
         start.legal_actions()
     return game
 
 
+def _unfit(text: str, why: str) -> GameError:
+    return GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {why}")
+
+
 @contextlib.contextmanager
-def _telling(text: str, parameters: Mapping[str, Any]) -> Iterator[None]:
+def _telling(text: str, parameters: Iterable[str]) -> Iterator[None]:
     """Turns whatever OpenSpiel raises into a GameError of one sentence; not all of it is a SpielError."""
     try:
         yield
-    except GameError:
+    except (GameError, UnknownName):
         raise
     except Exception as error:
-        name, reason = text.partition("(")[0], " ".join(str(error).split()).rstrip(".")
-        examples = [f", as in {name}({key}={value})" for key, value in parameters.items() if value not in ("", {})]
-        takes = f"; its parameters are {', '.join(parameters)}" + "".join(examples[:1])
-        told = not parameters or "Available parameters" in reason
-        hint = _hint(text, reason) or ("" if told else takes)
-        raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{hint}") from error
-
-
-TYPES = {
-    "kDouble": "a number with a point, as 7.5",
-    "kInt": "a whole number, as 5",
-    "kBool": "true or false",
-    "kString": "a text; a number alone is none to OpenSpiel",
-}
-"""OpenSpiel's types of parameters. It takes none for another one, as 0 for 0.0."""
-
-
-def _hint(text: str, reason: str) -> str:
-    """A cure for the reason for which OpenSpiel refuses the game's text; empty if there is none to be told."""
-    if re.search(r"[(,=]\s|\s[),=]", text):  # OpenSpiel takes them for a part of the name, or of a text
-        return ". Write no spaces between the brackets"
-    found = re.match(r"Wrong type for parameter (\w+)\. Expected type: (\w+), got \w+ with (.*)", reason)
-    if not found or found[2] not in TYPES:
-        return ""
-    name, wanted, value = found.groups()
-    if wanted == "kDouble" and re.fullmatch(r"-?\d+", value):
-        return f". {name} takes a number with a point: write {name}={value}.0"
-    if wanted == "kInt" and re.fullmatch(r"-?\d+\.0*", value):
-        return f". {name} takes a whole number: write {name}={value.partition('.')[0]}"
-    return f". {name} takes {TYPES[wanted]}"
-
-
-def _example_of(name: str, parameters: Mapping[str, Any]) -> str:
-    """`, as in ` and a game of that kind that can be played here, made from tic-tac-toe; empty if that makes none."""
-    values = {"game": "tic_tac_toe()", "history": "4"}
-    given = ",".join(f"{key}={values.get(key, value)}" for key, value in parameters.items())
-    with contextlib.suppress(GameError):
-        load_game(f"{name}({given})")
-        return f", as in {name}({given})"
-    return ""
+        reason = " ".join(str(error).split()).rstrip(".")
+        takes = (
+            f"; its parameters are {', '.join(parameters)}, without spaces: 7.5 or 7.0 for a number with a point, 5 "
+        )
+        takes += "for a whole number, true or false"
+        raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{takes if parameters else ''}") from error
 
 
 def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
@@ -312,21 +265,20 @@ def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
 
     `given` are the parameters as OpenSpiel reads them, those of games that others are made from included.
     """
-    cannot = f"the OpenSpiel game {shorten(text)} cannot be used here"
     for name, value in given.items():
         if isinstance(value, Mapping):
             _check_parameters(text, value)
         elif isinstance(value, int) and not (least := -LARGEST if name == "komi" else 0) <= value <= LARGEST:
-            raise GameError(f"{cannot}: {shorten(name)} must lie between {least:,} and {LARGEST:,}, not {value}")
+            raise _unfit(text, f"{shorten(name)} must lie between {least:,} and {LARGEST:,}, not {value}")
         elif isinstance(value, str) and max(map(int, re.findall(r"\d+", value)), default=0) > MOST_ACTIONS:
-            raise GameError(f"{cannot}: numbers in {shorten(name)} must lie between 0 and {MOST_ACTIONS:,}")
+            raise _unfit(text, f"numbers in {shorten(name)} must lie between 0 and {MOST_ACTIONS:,}")
     size, dims = given.get("size", GOMOKU_SIZE), given.get("dims", 0)
     if isinstance(size, int) and isinstance(dims, int) and (3 * size) ** dims > MOST_LINES:
-        raise GameError(f"the OpenSpiel game {shorten(text)} is too large: (3 size)**dims is {MOST_LINES:,} at most")
+        raise _unfit(text, f"it is too large: (3 size)**dims is {MOST_LINES:,} at most")
     size = given.get("board_size", HEX_SIZE)
     for name in ("plain_obs_tensor", "swap"):  # on other boards of Hex they write outside of its memory
         if given.get(name) and given.get("num_rows", size) != given.get("num_cols", size):
-            raise GameError(f"{cannot}: {name} needs as many rows as columns")
+            raise _unfit(text, f"{name} needs as many rows as columns")
 
 
 def _kind_of(name: str, kinds: Mapping[str, Any]) -> Any:
@@ -360,16 +312,14 @@ def _check_size(text: str, game: Any) -> None:
     shape, actions = game.observation_tensor_shape(), game.num_distinct_actions()
     numbers = math.prod(shape) if min(shape, default=0) > 0 else 0
     if not (0 < numbers <= MOST_NUMBERS and 0 < actions <= MOST_ACTIONS and game.max_game_length() > 0):
-        raise GameError(
-            f"the OpenSpiel game {shorten(text)} is too large: it may have {MOST_ACTIONS:,} actions and observations "
-            f"of {MOST_NUMBERS:,} numbers at most; choose a smaller board"
-        )
+        most = f"{MOST_ACTIONS:,} actions and observations of {MOST_NUMBERS:,} numbers"
+        raise _unfit(text, f"it is too large: it may have {most} at most")
 
 
 def _check_kind(text: str, kind: Any) -> None:
     """Raises GameError unless the type of a game says that it fits."""
     if words := _misfit(kind):
-        raise GameError(f"the OpenSpiel game {shorten(text)} cannot be used here: {words}")
+        raise _unfit(text, words)
 
 
 def _misfit(kind: Any) -> str:
