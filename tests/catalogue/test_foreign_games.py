@@ -1,7 +1,6 @@
 """Games from elsewhere: OpenSpiel's, and classes of alpha-zero-general's kind, unmodified."""
 
 import json
-import random
 import re
 from pathlib import Path
 

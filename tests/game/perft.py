@@ -27,7 +27,8 @@ def _perft(states, masks, actions):
         elif masks[level, action] and level + 1 == len(actions):
             total += 1
         elif masks[level, action]:
-            states[level + 1] = states[level]
+            for word in range(states.shape[1]):
+                states[level + 1, word] = states[level, word]
             step(states[level + 1], action)
             if not is_terminal(states[level + 1]):
                 level += 1
@@ -37,6 +38,8 @@ def _perft(states, masks, actions):
 
 
 def count_games(kernels: Kernels, depth: int) -> int:
-    """Perft: the number of sequences of `depth` actions, one or more, from the start position."""
+    """Perft: the number of sequences of `depth` actions from the start position."""
+    if depth == 0:
+        return 1
     masks = np.empty((depth, kernels.game.num_actions), bool)
     return int(kernels.bind(_perft)(kernels.start_states(depth), masks, np.zeros(depth, np.int64)))
