@@ -35,7 +35,10 @@ def shorten_path(path: object) -> str:
 
 def quote(value: object, most: int = LONGEST) -> str:
     """A value that was typed or read, for a sentence, as Python writes it: a text has quotation marks."""
-    return shorten(repr(value), most)
+    try:
+        return shorten(repr(value), most)
+    except (RecursionError, ValueError):  # nested too deep; a number of too many digits
+        return f"a {type(value).__name__}"
 
 
 def count_of(number: int, noun: str) -> str:

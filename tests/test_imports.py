@@ -101,20 +101,14 @@ def test_wings_import_lower_ones_alone(path: Path):
     ("wing", "text"),
     [
         ("game", "from alphazero.nets import resnet"),
-        ("game", "from alphazero.catalogue import registry"),
-        ("game", "def f():\n    import alphazero.search.tree"),
-        ("game", "from alphazero import search"),
         ("game", "from alphazero import Position"),
         ("game", "import games.connect4"),
         ("errors", "from alphazero.progress import Progress"),
         ("training", "from alphazero.tournaments.ladder import Ladder"),
-        ("tournaments", "from alphazero.training import config"),
         ("players", "import alphazero.wasm"),
         ("api", "from alphazero.commands.shared import parse"),
-        ("doctor", "from alphazero.api import nets"),
         ("training", "from alphazero.cluster.pool import Pool"),
         ("commands", "from alphazero.cluster.ray_cluster import RayCluster"),
-        ("commands", "from games import connect4"),
         ("commands", "from tests.program import ROOT"),
     ],
 )
@@ -214,9 +208,6 @@ def test_circles_are_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for path, text in zip(files.values(), code.values(), strict=True):
         path.write_text(text)
     named = {path: files_named_by(path, files) for path in files.values()}
-    assert {path.stem: sorted(other.stem for other in others) for path, others in named.items()} == {
-        "a": ["b"], "b": ["c"], "c": ["a", "d"], "d": ["e"], "e": ["__init__"], "__init__": ["d"]
-    }  # fmt: skip
     assert sorted(set(circle(named))) in (
         ["top/a.py", "top/b.py", "top/c.py"],
         ["top/__init__.py", "top/d.py", "top/e.py"],

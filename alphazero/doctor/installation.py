@@ -13,10 +13,9 @@ import torch
 
 from alphazero._version import __version__
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.errors import count_of
 from alphazero.machine import count_cores, cpu_quota, free_memory
 from alphazero.search import cpu_kernels
-from alphazero.storage.kernel_cache import examine_cache
+from alphazero.storage.kernel_cache import folder_of, needs_compiling
 
 NEEDED = "torch", "numpy", "numba", "scipy", "safetensors"
 OPTIONAL = {
@@ -37,9 +36,8 @@ FEATURES = {
     "amx_bf16": "AMX bf16",
 }
 """Instructions that networks use, by torch's names."""
-LITTLE_MEMORY, LITTLE_DISK = 2 << 30, 2 << 30
+LITTLE = 2 << 30
 """Free bytes below which a training may end early."""
-NO_DISK = 100 << 20
 
 
 def examine_installation() -> list[Section]:
@@ -85,8 +83,8 @@ def _processor() -> Section:
     quota = cpu_quota()
     if quota is not None:
         section.add("limit", f"this container gets the time of {quota:g} cores")
-    load = _load()
-    if load is not None:
+    with contextlib.suppress(OSError, AttributeError):  # a system without that figure
+        load = os.getloadavg()[0]
         section.add("load", f"{load:.1f} programs wanted a core in the last minute")
         if load > 1.5 * cores:
             section.advice.append(
@@ -94,12 +92,6 @@ def _processor() -> Section:
                 "and the speeds below are too low"
             )
     return section
-
-
-def _load() -> float | None:
-    with contextlib.suppress(OSError, AttributeError):
-        return os.getloadavg()[0]
-    return None
 
 
 def _gpu() -> Section:
@@ -124,38 +116,25 @@ def _gpu() -> Section:
 
 
 def _compiled_code() -> Section:
-    section, cache = Section("compiled code"), examine_cache(cpu_kernels.read_roots)
-    if cache is None:
-        section.add("folder", "none")
+    section, folder = Section("compiled code"), folder_of(cpu_kernels.read_roots)
+    section.add("folder", folder or "none")
+    if folder is None:
         section.wrong.append("compiled code cannot be kept, so every start compiles for half a minute: set "
                              "the environment variable NUMBA_CACHE_DIR to a folder that you can write to")  # fmt: skip
-        return section
-    section.add("folder", cache.folder)
-    section.add("files", f"{cache.num_files:,}, {show_bytes(cache.num_bytes)}")
-    section.add("writable", "yes" if cache.is_writable else "no")
-    if not cache.is_writable:
-        section.wrong.append(f"{cache.folder} cannot be written to, so every start compiles anew: make "
-                             "it writable, or set the environment variable NUMBA_CACHE_DIR to another one")  # fmt: skip
-    if cache.damaged:
-        section.wrong.append(f"{count_of(cache.damaged, 'damaged file')} of compiled code in {cache.folder}: what is "
-                             "damaged is compiled anew when it is needed, but check the disk")  # fmt: skip
-    if not cache.num_files:
+    elif needs_compiling(cpu_kernels.read_roots):
         section.advice.append("nothing is compiled yet: the first game takes half a minute more, once")
     return section
 
 
 def _memory_and_disk() -> Section:
     section = Section("memory and disk")
-    memory = free_memory()
+    memory, disk = free_memory(), shutil.disk_usage(Path.cwd()).free
     if memory is not None:
         section.add("free memory", show_bytes(memory))
-        if memory < LITTLE_MEMORY:
+        if memory < LITTLE:
             section.advice.append(f"{show_bytes(memory)} of memory are free, and a training takes 1 to 3 GB: "
                                   "end other programs")  # fmt: skip
-    free = shutil.disk_usage(Path.cwd()).free
-    section.add("free disk", f"{show_bytes(free)}, in {Path.cwd()}")
-    if free < NO_DISK:
-        section.wrong.append(f"{show_bytes(free)} are free on the disk of {Path.cwd()}: a run would end there soon")
-    elif free < LITTLE_DISK:
-        section.advice.append(f"{show_bytes(free)} are free on the disk, and a long run takes gigabytes: make room")
+    section.add("free disk", f"{show_bytes(disk)}, in {Path.cwd()}")
+    if disk < LITTLE:
+        section.advice.append(f"{show_bytes(disk)} are free on the disk, and a long run takes gigabytes: make room")
     return section

@@ -17,7 +17,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from numba import njit
 from numba.core import event
@@ -41,8 +41,6 @@ DIGEST_BYTES = 32
 LOCK = "alphazero.lock"
 PATIENCE = 2.0
 """Seconds to wait for another program that keeps its code."""
-PACKAGE = Path(__file__).resolve().parents[1]
-"""The installed library."""
 
 
 class _Listener(event.Listener):  # type: ignore[misc]
@@ -190,39 +188,10 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
             os.fsync(file.fileno())
 
 
-class CacheState(NamedTuple):
-    """The compiled code that is kept on disk."""
-
-    folder: Path
-    """The folder of a function's files; those of others are beside it or below it."""
-    is_writable: bool
-    num_files: int
-    num_bytes: int
-    damaged: int
-    """Files whose checksum does not match."""
-
-
-def examine_cache(compiled: Any) -> CacheState | None:
-    """The state of the folders where a function that `cached` has compiled is kept; None if it is not kept.
-
-    Reads all files of compiled code there, and writes none.
-    """
+def folder_of(compiled: Any) -> Path | None:
+    """The folder where the code of a function that `cached` has compiled is kept; None if it is not kept."""
     cache = getattr(compiled, "_cache", None)
-    if not isinstance(cache, Cache):
-        return None
-    folder = Path(cache.cache_path)
-    # numba keeps it beside each source file, or below one folder for all
-    root = PACKAGE if folder.is_relative_to(PACKAGE) else folder.parent
-    files = list(root.rglob("*.sealed*.nb[ic]"))
-    damaged = num_bytes = 0
-    for path in files:
-        try:
-            num_bytes += path.stat().st_size
-            _read(str(path))
-        except (OSError, ValueError):
-            damaged += path.exists()  # another process may have compiled it anew
-    nearest = next(parent for parent in (folder, *folder.parents) if parent.exists())
-    return CacheState(folder, os.access(nearest, os.W_OK), len(files), num_bytes, damaged)
+    return Path(cache.cache_path) if isinstance(cache, Cache) else None
 
 
 def _read(path: str, own: bool = False) -> bytes:

@@ -4,7 +4,6 @@ They are for people, and no reason to stop a run: what cannot be used is moved a
 Lines of older versions have no seal, and are taken as they are.
 
     metrics.damaged.jsonl      damaged lines, or a whole file that could not be used; the next one is ...damaged-2...
-    metrics.full.jsonl         the lines up to the maximum
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ from alphazero.storage.systems import patiently
 
 METRICS = "metrics.jsonl"
 MAX_METRICS_BYTES, MAX_METRICS_LINES = 64 << 20, 100_000
+"""Of a larger file nothing is read: it is moved aside."""
 
 logger = logging.getLogger(__name__)
 
@@ -57,17 +57,12 @@ def write_metrics(folder: Path, lines: Iterable[Mapping[str, Any]]) -> None:
 
 
 def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
-    """Adds a line; the file begins anew if it is full or cannot be used."""
+    """Adds a line; the file begins anew if it cannot be used."""
     path, added = folder / METRICS, sealed_line(line)
     try:
         content = _content(folder)
     except StorageError as error:
         _go_on_without(path, error)
-        content = b""
-    if content and (len(content) + len(added) > MAX_METRICS_BYTES or content.count(b"\n") >= MAX_METRICS_LINES):
-        logger.warning(
-            "%s is full: it has been renamed to %s, and new lines begin another", path, move_aside(path, "full")
-        )
         content = b""
     if content and not content.endswith(b"\n"):  # as an editor may leave it
         content += b"\n"

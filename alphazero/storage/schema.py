@@ -9,17 +9,15 @@ by one sentence that names the file, the field, what is there, and what is allow
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
-from collections.abc import Iterable
 from dataclasses import is_dataclass
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
 import msgspec
 from msgspec import Meta
 
-from alphazero.errors import InputError, StorageError
+from alphazero.errors import InputError, StorageError, UnknownName, quote
 
 Schema = TypeVar("Schema")
 
@@ -46,60 +44,31 @@ def check(
     `where` names the file, and the line if there are many. `advice` ends the sentence.
     """
     if is_dataclass(schema) and isinstance(value, dict) and (more := value.keys() - _hints(schema)):
-        raise error(f"{where}: {_unknown(min(more), _hints(schema))}{advice}")  # msgspec ignores them in dataclasses
+        raise error(
+            f"{where}: {UnknownName('name', min(more), _hints(schema))}{advice}"
+        )  # msgspec ignores them in dataclasses
     try:
         return msgspec.convert(value, schema)
     except (msgspec.ValidationError, RecursionError) as problem:
         raise error(f"{where}: {_sentence(schema, value, str(problem))}{advice}") from problem
 
 
-def shortened(value: object, most: int = 80) -> str:
-    """The `repr` of a value, of bounded length, whatever it holds."""
-    if isinstance(value, dict | list | tuple | str | bytes) and len(value) > most:
-        kind = "names" if isinstance(value, dict) else "characters" if isinstance(value, str | bytes) else "entries"
-        start = f"{value[:most]!r:.{most}}... " if isinstance(value, str | bytes) else ""
-        return f"{start}({len(value):,} {kind})"
-    try:
-        text = repr(value)
-    except (RecursionError, ValueError):  # nested too deep; a number of too many digits
-        return f"a {type(value).__name__}"
-    return text if len(text) <= most else f"{text[:most]}..."
-
-
-def _sentence(schema: Any, value: Any, problem: str) -> str:
+def _sentence(kind: Any, value: Any, problem: str) -> str:
     """The problem that msgspec found, in the words of the schema."""
     match = re.fullmatch(r"(.*?)(?: - at `(.*)`)?", problem, re.DOTALL)
     assert match is not None
-    steps = re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", match[2] or "")
-    path, place, known = "", value, True
-    for name, index in steps:
+    path, known = "", True
+    for name, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", match[2] or ""):
         path += f".{name}" if name else f"[{index}]" if index != "..." else ""
+        kind = _hints(kind).get(name, kind)
         known = known and index != "..."
-        if known:
-            place = place[name] if name else place[int(index)]
+        value = value[name or int(index)] if known else None
     path = path.removeprefix(".")
     if field := re.fullmatch(r"Object missing required field `(.*)`", match[1], re.DOTALL):
-        name = f"{path}.{field[1]}".removeprefix(".")
-        return f"{name} is missing, which must be {_allowed(schema, [*(x for x, _ in steps), field[1]])}"
+        return f"{path}.{field[1]} is missing, which must be {_allowed(_hints(kind)[field[1]])}".removeprefix(".")
     if field := re.fullmatch(r"Object contains unknown field `(.*)`", match[1], re.DOTALL):
-        return _unknown(field[1], _fields(schema, [name for name, _ in steps]))
-    allowed = _allowed(schema, [name for name, _ in steps])
-    return f"{path or 'it'} must be {allowed}" + (f", not {shortened(place)}" if known else "")
-
-
-def _unknown(name: str, allowed: Iterable[str]) -> str:
-    allowed = sorted(allowed)
-    closest = difflib.get_close_matches(name[:MOST_TEXT], allowed, n=1)
-    guess = f"; did you mean {closest[0]!r}?" if closest else ""
-    return f"unknown name {shortened(name)}{guess} (allowed: {', '.join(allowed)})"
-
-
-def _fields(schema: Any, names: Iterable[str]) -> dict[str, Any]:
-    """The types of the fields of the object that `names` lead to."""
-    fields = _hints(schema)
-    for name in filter(None, names):
-        fields = _hints(fields.get(name))
-    return fields
+        return str(UnknownName("name", field[1], _hints(kind)))
+    return f"{path or 'it'} must be {_allowed(kind)}" + (f", not {quote(value)}" if known else "")
 
 
 def _hints(schema: Any) -> dict[str, Any]:
@@ -113,11 +82,7 @@ def _hints_of_class(schema: type) -> dict[str, Any]:
     return get_type_hints(schema, include_extras=True)
 
 
-def _allowed(schema: Any, names: Iterable[str]) -> str:
-    """The description of the field that `names` lead to."""
-    kind, names = schema, [name for name in names if name]
-    for i, name in enumerate(names):
-        kind = _fields(schema, names[:i]).get(name, kind)
+def _allowed(kind: Any) -> str:
     return _description(kind) or ", ".join(("names and values", *_hints(kind)))
 
 

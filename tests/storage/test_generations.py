@@ -40,11 +40,3 @@ def test_a_run_keeps_its_best_net_and_can_go_on(tmp_path):
         assert (run.path / "generation_0016.json").exists() and not (run.path / "generation_0017.json").exists()
     assert latest_manifest(tmp_path / "run").generation == 40
     assert RunFolder.open(tmp_path / "run").newest_valid().generation == 40
-
-
-def test_without_a_number_every_net_stays(tmp_path):
-    with RunFolder.create(tmp_path / "run", {}) as run:
-        for generation in range(20):
-            name = f"generation_{generation:04d}.safetensors"
-            run.commit(generation, {name: atomic_write(run.path / name, b"x")}, {"best": generation})
-        assert len([name for name in os.listdir(run.path) if name.startswith("generation_")]) == 20

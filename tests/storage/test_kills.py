@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import signal
 
-import numpy as np
 import pytest
 
-from alphazero.storage.arrays import Array, read_npz
 from tests.storage.small_run import checksums, play, resume
 
 FAULTS = [
@@ -53,12 +51,3 @@ def test_three_kills_in_a_row_and_one_while_resuming(tmp_path, undisturbed):
         assert play(folder, fault=fault)[0] == -signal.SIGKILL
     resume(folder)
     assert checksums(folder) == checksums(undisturbed[0])
-
-
-def test_the_children_play_what_this_file_says(undisturbed):
-    """The replay of generation 3 holds the ten newest of the twelve games, so a resume does depend on it."""
-    expected = {"games": Array(float, ("n", 5))}
-    games = read_npz(undisturbed[0] / "replay_0003.npz", expected)["games"]
-    before = read_npz(undisturbed[0] / "replay_0002.npz", expected)["games"]
-    assert games.shape == (10, 5) and before.shape == (8, 5)
-    np.testing.assert_array_equal(games[:6], before[2:])

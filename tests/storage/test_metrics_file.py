@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from alphazero.errors import StorageError
-from alphazero.storage import metrics_file
 from alphazero.storage.files import sealed_line
 from alphazero.storage.metrics_file import read_metrics, split_metrics
 from alphazero.storage.run_folder import RunFolder
@@ -110,19 +109,6 @@ def test_a_line_of_megabytes_is_not_parsed(folder):
     with open(folder / "metrics.jsonl", "ab") as file:
         file.write(b'{"generation": 4, ' + b", ".join(b'"%d": 1' % i for i in range(200_000)) + b"}\n")
     assert read_metrics(folder) == lines
-
-
-@pytest.mark.parametrize(("limit", "most"), [("MAX_METRICS_BYTES", 700), ("MAX_METRICS_LINES", 5)])
-def test_a_run_whose_metrics_are_full_begins_new_ones(folder, monkeypatch, caplog, limit, most):
-    monkeypatch.setattr(metrics_file, limit, most)
-    with RunFolder.open(folder) as run:
-        before = run.metrics()
-        for generation in range(4, 20):
-            run.append_metrics({"generation": generation, "loss": 0.12345})
-        last = run.metrics()
-    kept = (folder / "metrics.full.jsonl").read_text().splitlines()
-    assert len(kept) >= 5 and len(before) == 3 and last[-1]["generation"] == 19
-    assert "metrics.jsonl is full" in caplog.text
 
 
 def test_no_flipped_bit_of_a_figure_is_believed(folder, caplog):
