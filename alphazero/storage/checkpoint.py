@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,6 @@ _DTYPES = {
     "BOOL": "?",
 }  # fmt: skip
 """numpy's names of the types that a file may hold. BF16, which numpy does not have, is read as float32."""
-LFS_POINTER = b"version https://git-lfs.github.com/spec/"
-"""The beginning of a file that stands for a large one, which Git LFS has not fetched."""
 _REMEDY = "use another checkpoint or fetch this one again"
 
 
@@ -108,10 +106,8 @@ def checkpoint_bytes(path: str | Path) -> tuple[bytes, bytes]:
 def read_card(path: str | Path) -> dict[str, Any]:
     """The card of a checkpoint, verified; the weights are not read."""
     _, card_path = _pair(path)
-    try:
+    with _with_remedy():
         card = read_sealed_json(card_path, "card_sha256")
-    except StorageError as error:
-        raise CheckpointError(f"{error}; {_REMEDY}") from error
     if card.get("format") != FORMAT:
         raise CheckpointError(f"{card_path} has format {quote(card.get('format'))}, not {FORMAT}; update alphazero")
     check(Card, card, str(card_path), CheckpointError, f"; {_REMEDY}")
@@ -120,7 +116,6 @@ def read_card(path: str | Path) -> dict[str, Any]:
 
 def read_net_card(path: str | Path) -> dict[str, Any]:
     """The card of a net that plays, verified: it names the `game`, and the settings of the `net`."""
-    _check_fetched(_pair(path)[0])
     card = read_card(path)
     check(NetCard, card, f"the card of {path}", CheckpointError, f"; {_REMEDY}")
     return card
@@ -156,47 +151,41 @@ def bytes_of(tensors: Mapping[str, np.ndarray]) -> int:
     return sum(tensor.nbytes for tensor in tensors.values())
 
 
-def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> bytes:
-    """The weights file, verified: whatever can be seen by its size and header is, before it is read."""
-    _check_fetched(path)
+@contextlib.contextmanager
+def _with_remedy() -> Iterator[None]:
+    """Raises CheckpointError, which says what to do, in the place of a StorageError in here."""
     try:
-        with open_regular(path) as file:
-            num_bytes = os.fstat(file.fileno()).st_size
-            if num_bytes != weights["bytes"]:
-                raise CheckpointError(f"{path} has {num_bytes:,} bytes, its card says {weights['bytes']:,}; {_REMEDY}")
-            first_bytes = file.read(8)
-            _check_header(first_bytes, num_bytes, path)
-            if num_bytes > most_bytes + MAX_HEADER_BYTES + 8:
-                raise CheckpointError(
-                    f"{path} is of another net: it has {num_bytes:,} bytes, and the net that is expected has at most "
-                    f"{most_bytes:,}; {_REMEDY}"
-                )
-            _check_announced(file.read(int.from_bytes(first_bytes, "little")), num_bytes - 8, path)
-            file.seek(0)
-            if sha256_of_open(file) != weights["sha256"]:
-                raise CheckpointError(f"{path} is damaged: its SHA-256 is not the one on its card; {_REMEDY}")
-            file.seek(0)
-            return file.readall()
-    except CheckpointError:
-        raise
+        yield
     except StorageError as error:
         raise CheckpointError(f"{error}; {_REMEDY}") from error
 
 
-def _check_fetched(path: Path) -> None:
-    """Raises CheckpointError for what Git leaves in the place of a large file that was not fetched."""
-    begin = b""
-    with contextlib.suppress(OSError, StorageError), open_regular(path) as file:
-        begin = file.read(len(LFS_POINTER))
-    if begin == LFS_POINTER:
-        raise CheckpointError(f"{path} is a Git LFS pointer, and not the weights: fetch them by `git lfs pull`")
+def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> bytes:
+    """The weights file, verified: whatever can be seen by its size and header is, before it is read."""
+    with _with_remedy(), open_regular(path) as file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes != weights["bytes"]:
+            raise StorageError(f"{path} has {num_bytes:,} bytes, its card says {weights['bytes']:,}")
+        first_bytes = file.read(8)
+        _check_header(first_bytes, num_bytes, path)
+        if num_bytes > most_bytes + MAX_HEADER_BYTES + 8:
+            raise StorageError(
+                f"{path} is of another net: it has {num_bytes:,} bytes, and the net that is expected has at most "
+                f"{most_bytes:,}"
+            )
+        _check_announced(file.read(int.from_bytes(first_bytes, "little")), num_bytes - 8, path)
+        file.seek(0)
+        if sha256_of_open(file) != weights["sha256"]:
+            raise StorageError(f"{path} is damaged: its SHA-256 is not the one on its card")
+        file.seek(0)
+        return file.readall()
 
 
 def _check_header(first_bytes: bytes, num_bytes: int, path: Path) -> None:
     """A safetensors file begins with the length of its header (8 bytes, little-endian)."""
     length = int.from_bytes(first_bytes, "little")
     if length > min(MAX_HEADER_BYTES, num_bytes - 8):
-        raise CheckpointError(f"{path} announces an absurd header of {length:,} bytes; {_REMEDY}")
+        raise StorageError(f"{path} announces an absurd header of {length:,} bytes")
 
 
 class _Place(msgspec.Struct):
@@ -210,12 +199,12 @@ def _check_announced(header: bytes, num_bytes: int, path: Path) -> None:
     try:
         places = msgspec.json.decode(header, type=dict[str, _Place])
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise CheckpointError(f"{path} is not a valid checkpoint file: {quote(str(error), 120)}; {_REMEDY}") from error
+        raise StorageError(f"{path} is not a valid checkpoint file: {quote(str(error), 120)}") from error
     announced = max((place.data_offsets[1] for place in places.values()), default=0)
     if len(header) + announced != num_bytes:
-        raise CheckpointError(
+        raise StorageError(
             f"{path} is not a valid checkpoint file: its header announces {announced:,} bytes of tensors, and it has "
-            f"{num_bytes - len(header):,}; {_REMEDY}"
+            f"{num_bytes - len(header):,}"
         )
 
 

@@ -109,16 +109,16 @@ def _go_on_without(path: Path, error: StorageError) -> None:
 
 def _content(folder: Path) -> bytes:
     path = folder / METRICS
-    return read_bytes(path, MAX_METRICS_BYTES) if os.path.lexists(path) else b""
+    content = read_bytes(path, MAX_METRICS_BYTES) if os.path.lexists(path) else b""
+    if (count := content.count(b"\n")) > MAX_METRICS_LINES:
+        raise StorageError(f"{path} has {count:,} lines, and at most {MAX_METRICS_LINES:,} are allowed")
+    return content
 
 
 def split_metrics(folder: Path) -> tuple[list[dict[str, Any]], list[bytes]]:
     """The lines that are as they should be, and the others; raises StorageError if the whole file cannot be used."""
-    content = _content(folder)
-    if (count := content.count(b"\n")) > MAX_METRICS_LINES:
-        raise StorageError(f"{folder / METRICS} has {count:,} lines, and at most {MAX_METRICS_LINES:,} are allowed")
     lines, damaged = list[dict[str, Any]](), list[bytes]()
-    for text in content.split(b"\n"):
+    for text in _content(folder).split(b"\n"):
         if len(text) <= MAX_LINE_BYTES:
             with contextlib.suppress(StorageError):
                 lines.append(check_metrics(parse_line(text, METRICS), METRICS))

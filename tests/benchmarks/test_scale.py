@@ -5,20 +5,15 @@ from __future__ import annotations
 import csv
 import math
 import os
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
 from alphazero.errors import InputError
 from benchmarks.scale import __main__ as scale
-from benchmarks.scale import check as checking
 from benchmarks.scale import efficiency
 from benchmarks.scale.__main__ import LIVES, WORKERS, Case, cases, simulate_all, write_csv
-from benchmarks.scale.check import simulate_here
 from benchmarks.scale.costs import default_config
 from benchmarks.scale.efficiency import on_cores
 from benchmarks.scale.simulation import Costs, Setting, simulate
@@ -79,14 +74,6 @@ def test_hosts_that_rest_begin_again_with_the_new_network():
     assert simulate(replace(FREE, gate_seconds=10), setting).age == pytest.approx(1 / 8)
 
 
-def test_an_order_goes_on_after_the_rest_where_it_stood():
-    """A slow host's order of one game takes 0.1 s, longer than a generation of eight: 8 / 110 s, and as long a rest."""
-    learning = replace(FREE, gate_seconds=8 / 110)
-    setting = Setting(2, games_per_generation=8, slow_share=0.5, generations=200, spread=0.0, rest_while_learning=True)
-    found = simulate(learning, setting)
-    assert found.games_per_s == pytest.approx(55, rel=0.02) and found.workers_busy == pytest.approx(0.5, rel=0.02)
-
-
 def test_a_host_that_comes_back_during_the_rest_waits_for_its_end():
     """No host outlives the 100 s of learning; then it plays for 10.24 s, of which it is there half of the time.
 
@@ -130,39 +117,6 @@ def test_workers_and_learner_are_as_many_times_as_fast_as_their_case_says(cost: 
 
 
 # --- the check against real runs --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("workers", "rests"), [(1, False), (2, True), (4, True)])
-def test_local_workers_rest_where_the_learner_takes_all_cores(
-    workers: int, rests: bool, monkeypatch: pytest.MonkeyPatch
-):
-    """The learner's part is measured with as many threads as the run has, and each worker has its share of the rate."""
-    asked: list[int] = []
-
-    def measured(seconds: float) -> Callable[..., float]:
-        def measure(*arguments: Any) -> float:
-            asked.append(arguments[-1])
-            return seconds
-
-        return measure
-
-    simulated: list[tuple[Costs, Setting]] = []
-
-    def keep(costs: Costs, setting: Setting) -> SimpleNamespace:
-        simulated.append((costs, setting))
-        return SimpleNamespace(positions_per_s=7.0)
-
-    monkeypatch.setattr(checking, "count_cores", lambda: 2)
-    monkeypatch.setattr(checking, "save_net", lambda *arguments: None)
-    monkeypatch.setattr(checking, "time_gate", measured(3.0))
-    monkeypatch.setattr(checking, "time_update", measured(0.5))
-    monkeypatch.setattr(checking, "play_together", lambda *arguments: 1000.0)
-    monkeypatch.setattr(checking, "simulate", keep)
-    assert simulate_here(FREE, default_config("connect4"), "connect4", workers, 60.0) == 7.0
-    ((costs, setting),) = simulated
-    assert setting.workers == workers and setting.rest_while_learning == rests
-    assert (costs.positions_per_s, costs.update_seconds, costs.gate_seconds) == (1000 / workers, 0.5, 3.0)
-    assert asked == [min(workers, 2)] * 2
 
 
 def test_one_core_cannot_be_compared_with_two(monkeypatch: pytest.MonkeyPatch):

@@ -302,7 +302,7 @@ MUTATIONS = [
          "test_metrics_that_cannot_be_used_are_moved_aside"),
         ("damaged figures take the place of nothing", "free_name", always("lexists"),
          "test_what_lies_where_damaged_lines_go_stays"),
-        ("no list of millions of lines is made", "split_metrics", never("MAX_METRICS_LINES"),
+        ("no list of millions of lines is made", "_content", never("MAX_METRICS_LINES"),
          "test_readers_keep_no_list_of_millions_of_damaged_lines"),
     ),
     *in_file("alphazero/storage/manifest.py", "tests/commands/test_lost_files.py",

@@ -286,15 +286,6 @@ def test_a_generation_that_is_not_there_and_a_damaged_card(run, tmp_path):
             ask(ContestantText.parse(str(file)))
 
 
-def test_a_pointer_in_the_place_of_weights_is_called_one(tmp_path):
-    path = tmp_path / "net.safetensors"
-    path.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n")
-    path.with_suffix(".json").write_bytes(CONNECT_4.nets["best"].with_suffix(".json").read_bytes())
-    for ask in (lambda: load_net(str(path), CONNECT_4), lambda: load_checkpoint(path)):
-        with pytest.raises(CheckpointError, match="is a Git LFS pointer, .*: fetch them by `git lfs pull`$"):
-            ask()
-
-
 @pytest.mark.parametrize(
     "sizes", [{"channels": 4096, "blocks": 4096}, {"channels": 4096, "bottleneck": 4096}, {"value_hidden": 4096}]
 )
