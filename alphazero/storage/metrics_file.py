@@ -24,7 +24,7 @@ from alphazero.storage.systems import patiently
 
 METRICS = "metrics.jsonl"
 MAX_METRICS_BYTES, MAX_METRICS_LINES = 64 << 20, 100_000
-"""Of a larger file nothing is read: it is moved aside."""
+"""A larger file is moved aside unread."""
 
 logger = logging.getLogger(__name__)
 

@@ -124,6 +124,8 @@ def test_what_could_not_be_read_again_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(arrays, "MAX_BYTES", 8128)
     write_npz(tmp_path / "a.npz", {"a": np.zeros(1000)})
     assert read_npz(tmp_path / "a.npz", {"a": Array(float, ("n",))}, max_bytes=8128)["a"].shape == (1000,)
+    with pytest.raises(StorageError, match="8,128 bytes unpacked"):
+        read_npz(tmp_path / "a.npz", {"a": Array(float, ("n",))}, max_bytes=8127)
     with pytest.raises(StorageError, match=r"b.npz would hold 8,136 bytes.* 8,128 are allowed; play less$"):
         write_npz(tmp_path / "b.npz", {"a": np.zeros(1001)}, "; play less")
     assert not (tmp_path / "b.npz").exists()
