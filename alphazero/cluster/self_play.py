@@ -23,8 +23,8 @@ from alphazero.nets.neural_net import Trainer
 from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.chunk import HEADER_BYTES, Chunk, raw_bytes, unpack
-from alphazero.training.plan import Assignment
+from alphazero.training.parts.arrivals import HEADER_BYTES, Chunk, raw_bytes, unpack
+from alphazero.training.plan import Assignment, Workers
 from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlayCounts, Until, Worker
 from alphazero.training.selfplay.past import saved_arrays
@@ -62,7 +62,7 @@ class _Ledger:
     """Games that orders under way ask for."""
 
 
-class AllHosts:
+class AllHosts(Worker):
     """A `Worker` that is all hosts of a cluster together, and the work of their pool."""
 
     maker = "alphazero.cluster.self_play_guest:RemotePlayer"
@@ -72,7 +72,7 @@ class AllHosts:
 
     def __init__(self, cluster: Cluster, assignment: Assignment):
         plan = self._plan = assignment.plan
-        self._cluster, self._assignment, self.inbox = cluster, assignment, assignment.inbox
+        self._cluster, self._assignment, self.inbox = cluster, assignment, assignment.arrivals
         self._settings = plan.worker_settings(
             assignment.sizes, device="cpu", inference="torch", deterministic=False, threads=1,
             num_slots=plan.config.self_play.num_slots,
@@ -232,44 +232,39 @@ class AllHosts:
         """Numbers games from `first_game` on."""
         self._next_game = max(self._next_game, first_game)
 
-    def forget(self) -> None:
-        """Does nothing: hosts clear their caches when they get new weights."""
 
-    def close(self) -> None:
-        """Ends all hosts."""
-        self.pool.close()
-
-
-class ClusterWorkers:
+class ClusterWorkers(Workers):
     """The hosts of a cluster; learning stays here, on one device."""
 
     keeps_games = False
     num_slots = 0
 
     def __init__(self, cluster: Cluster, assignment: Assignment):
-        self._plan, self._cluster, self.inbox = assignment.plan, cluster, assignment.inbox
+        self._plan, self._cluster, self.inbox = assignment.plan, cluster, assignment.arrivals
         self.worker = AllHosts(cluster, assignment)
         self.pool = self.worker.pool
-        self.all: Sequence[Worker] = [self.worker]
-        self.place, self.start, self.close = self.pool.place, self.pool.start, self.pool.close
-        self.played = self.worker.counts
+        self.all = [self.worker]
 
     def describe(self) -> str:
         """The machines and the number of games at once, as a phrase."""
         slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
         return f"on {self._cluster.describe()}: each worker plays {count_of(slots, 'game')} at once"
 
-    def get_ready(self) -> None:
-        """Does nothing: hosts get ready by themselves."""
+    def place(self) -> None:
+        """As in Workers."""
+        self.pool.place()
+
+    def start(self) -> None:
+        """As in Workers."""
+        self.pool.start()
+
+    def close(self) -> None:
+        """Ends all hosts."""
+        self.pool.close()
 
     def begin_counting(self) -> tuple[float, SelfPlayCounts]:
         """The time and the counts from which a generation's games count: hosts play on while the network learns."""
         return self.worker.began or time.monotonic(), self.worker.counted
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time of all hosts."""
-        return self.worker.cpu_seconds
 
     def forget(self) -> None:
         """Lets all hosts get orders again, once it is known which network plays; older games age by it."""

@@ -16,7 +16,7 @@ import numpy as np
 from alphazero.fingerprint import game_fingerprint
 from alphazero.nets.devices import see_only
 from alphazero.search.placement import make_evaluators
-from alphazero.training.parts.chunk import Chunk, pack
+from alphazero.training.parts.arrivals import Chunk, pack
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Until
 from alphazero.training.selfplay.first_compile import compile_all

@@ -24,8 +24,7 @@ from alphazero.storage.manifest import NEVER_COMMITTED, Manifest, check_run_fold
 from alphazero.storage.metrics_file import split_metrics
 from alphazero.storage.run_log import LOG
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.chunk import unpack
-from alphazero.training.parts.inbox import arrivals_in, bytes_of_arrival, most_games
+from alphazero.training.parts.arrivals import arrivals_in, bytes_of_arrival, most_games, unpack
 from alphazero.training.parts.resume import SavedState, read_state
 from alphazero.training.report import lost_matches, read_evaluation
 from alphazero.training.run import example_config, read_saved

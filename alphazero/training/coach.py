@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
-import time
 from collections.abc import Sequence
-from types import TracebackType
 from typing import Any
 
 from alphazero.errors import count_of
@@ -19,13 +16,12 @@ from alphazero.storage.run_folder import RunFolder
 from alphazero.training.loop import Run, train
 from alphazero.training.parts.gate import Gate, net_player
 from alphazero.training.parts.journal import Journal, show_duration
-from alphazero.training.parts.learning import Learning
+from alphazero.training.parts.learning import LearningStep
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace
-from alphazero.training.parts.resume import read_saved, restore
-from alphazero.training.parts.saving import Saving
+from alphazero.training.parts.resume import Saving, read_saved
 from alphazero.training.parts.scores import LastMatches, Scores
-from alphazero.training.parts.self_play import SelfPlay
+from alphazero.training.parts.self_play import SelfPlayStep
 from alphazero.training.parts.store import Store
 from alphazero.training.parts.trackers import TensorBoard, Tracker
 from alphazero.training.plan import RunPlan
@@ -81,10 +77,7 @@ class Coach:
         try:
             lineup.make(saved.slots if saved else None, found.manifest.generation if found else 0)
             logger.info("%s", lineup.workers.describe())
-            if found:
-                restore(found, self.pace, lineup, self.window, store)
-            else:
-                saving.begin()
+            saving.restore(found) if found else saving.begin()
             lineup.workers.start()
             compile_all(lineup.kernels, plan.config.self_play, plan.config.search, lineup.best)
             lineup.workers.get_ready()  # last: processes find on disk what was compiled here
@@ -96,16 +89,13 @@ class Coach:
     def _put_together(self, store: Store, saving: Saving) -> None:
         lineup, pace, stop, loaded = self.lineup, self.pace, self.stop, self.plan.loaded
         trackers = TensorBoard(self.folder.path), *self._trackers
-        journal = self.journal = Journal(
-            self.folder, pace, trackers, lambda: time.process_time() + lineup.cpu_seconds_of_workers
-        )
+        journal = self.journal = Journal(self.folder, pace, trackers, lambda: lineup.cpu_seconds)
         self.scores = Scores(lineup, journal, loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None)
-        self_play = SelfPlay(lineup, pace, journal, stop)
-        self.matches = LastMatches(lineup, pace, journal, self_play, stop)
+        self.matches = LastMatches(lineup, pace, journal, stop)
         self.steps = Run(
-            pace, journal, self_play.play, saving.keep, Learning(lineup, pace, self.window, store, stop).learn,
-            Gate(lineup, pace, journal, self_play, stop).judge, saving.save, lineup.take_turns, self.scores.add,
-            saving.commit,
+            pace, journal, SelfPlayStep(lineup, pace, journal, stop).play, saving.keep,
+            LearningStep(lineup, pace, self.window, store, stop).learn, Gate(lineup, pace, journal, stop).judge,
+            saving.save, lineup.take_turns, self.scores.add, saving.commit,
         )  # fmt: skip
 
     def close(self) -> None:
@@ -117,9 +107,7 @@ class Coach:
         self.prepare()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self.close()
 
     def run(self) -> None:
@@ -128,13 +116,10 @@ class Coach:
             logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
         if self.pace.is_over:
             logger.info(
-                "there is nothing left to train: %s and %s count from the beginning of the run, which has %s in %s; "
-                "give larger ones to train on",
+                "there is nothing left to train: %s and %s count from the beginning of the run, which has %s in %s",
                 option("generations"), option("minutes"), count_of(self.pace.generation, "generation"),
                 show_duration(self.pace.seconds),
             )  # fmt: skip
-            if not os.path.lexists(self.folder.path / EVALUATION):
-                logger.warning("%s is gone: the last matches are played again", self.folder.path / EVALUATION)
         train(self.steps)
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:

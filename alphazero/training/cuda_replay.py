@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from alphazero.errors import is_out_of_memory
 from alphazero.nets.neural_net import Batch
@@ -94,14 +93,7 @@ class DeviceBatches:
 
     def __iter__(self) -> Iterator[Batch]:
         for rows, symmetries in zip(self._rows, self._symmetries, strict=True):
-            yield self._batch(rows, symmetries)
-
-    def _batch(self, rows: Tensor, symmetries: Tensor) -> Batch:
-        planes, cells, actions = self._planes[rows], self._cells[symmetries], self._actions[symmetries]
-        turned = planes.flatten(2).gather(2, cells[:, None].expand(-1, planes.shape[1], -1)).reshape(planes.shape)
-        return Batch(
-            turned.float(),
-            self._masks[rows].gather(1, actions),
-            self._policies[rows].gather(1, actions),
-            self._values[rows],
-        )
+            planes, cells, actions = self._planes[rows], self._cells[symmetries], self._actions[symmetries]
+            turned = planes.flatten(2).gather(2, cells[:, None].expand(-1, planes.shape[1], -1)).reshape(planes.shape)
+            masks, policies = self._masks[rows].gather(1, actions), self._policies[rows].gather(1, actions)
+            yield Batch(turned.float(), masks, policies, self._values[rows])

@@ -28,7 +28,6 @@ FEW_POSITIONS = 5_000
 TREND = 8
 """Generations over which the benchmark's figure should lie near a straight line."""
 TINY = 1e-9
-SETTING = re.compile(r"\[([\w.-]+)\]")
 
 
 def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
     states, targets, outcomes = samples.states[rows], samples.policies[rows], samples.outcomes[rows]
     legal_masks, _, _ = kernels.describe_all(states)
     priors, values = Evaluator(kernels, net, 0)(states, legal_masks)
-    log_targets = np.log(np.maximum(targets, TINY))
+    log_targets, log_priors = np.log(np.maximum(targets, TINY)), np.log(np.maximum(priors, TINY))
     bins = np.minimum(((values + 1) / 2 * BINS).astype(np.int64), BINS - 1)
     calibration = [
         [float(values[inside].mean()), float(outcomes[inside].mean()), int(inside.sum())]
@@ -56,9 +55,7 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
     return {
         "distinct_positions": round(len(distinct) / min(len(samples), count_positions(kernels) or len(samples)), 4),
         "policy_entropy": round(float((targets * -log_targets).sum(axis=1).mean()), 4),
-        "policy_surprise": round(
-            float((targets * (log_targets - np.log(np.maximum(priors, TINY)))).sum(axis=1).mean()), 4
-        ),
+        "policy_surprise": round(float((targets * (log_targets - log_priors)).sum(axis=1).mean()), 4),
         "value_calibration_error": round(error, 4),
         "value_calibration": [[round(value, 3), round(outcome, 3), count] for value, outcome, count in calibration],
     }
@@ -115,7 +112,8 @@ class Check:
         value = metrics.get(self.figure)
         if value is None or metrics["generation"] < self.from_generation or self.low <= value <= self.high:
             return ""
-        advice = SETTING.sub(lambda found: option(found[1]), self.too_low if value < self.low else self.too_high)
+        advice = self.too_low if value < self.low else self.too_high
+        advice = re.sub(r"\[([\w.-]+)\]", lambda found: option(found[1]), advice)
         return f"{self.figure.replace('_', ' ')} is {value:.3g}: {advice}"
 
 

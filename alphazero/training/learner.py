@@ -91,28 +91,28 @@ class Tally:
             )
         if not all(math.isfinite(loss) for loss in losses.values()):
             self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
-            if self._in_a_row == 3 and self._generation == 1 and not self._counted:
-                raise TrainingError(
-                    f"the first three batches gave no finite loss ({losses}), before anything was learned: the reason "
-                    "is in the network, whose values must lie in [-1, 1], or in the value targets"
-                )
             if self._in_a_row == 3:
-                raise TrainingError(
-                    f"three batches in a row gave no finite loss ({losses}) in generation {self._generation}: "
-                    f"lower {option('learner.learning_rate')} and go on with {option('resume', True)}; "
-                    "the generations before are safe"
-                )
+                raise TrainingError(self._diagnosis(f"three batches in a row gave no finite loss ({losses})"))
             return
         self.newest, self._in_a_row, self._counted = losses, 0, self._counted + 1
         for name, loss in losses.items():
             self._totals[name] = self._totals.get(name, 0.0) + loss
 
+    def _diagnosis(self, fault: str) -> str:
+        if self._generation == 1 and not self._counted:
+            return (
+                f"{fault} before anything was learned: the reason is in the network, whose values must lie in [-1, 1], "
+                "or in the value targets"
+            )
+        return (
+            f"{fault} in generation {self._generation}: lower {option('learner.learning_rate')} and go on with "
+            f"{option('resume', True)}; the generations before are safe"
+        )
+
     def means(self) -> dict[str, float]:
         """The mean losses of the batches that gave finite ones."""
         if not self._counted:
-            raise TrainingError(
-                f"no batch of generation {self._generation} gave a finite loss: lower {option('learner.learning_rate')}"
-            )
+            raise TrainingError(self._diagnosis("no batch gave a finite loss"))
         if self._skipped:
             total = self._counted + self._skipped
             logger.warning("%d of %d batches gave no finite loss and were skipped", self._skipped, total)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,7 +20,7 @@ from alphazero.invocation import option
 from alphazero.nets.neural_net import Trainer
 from alphazero.settings import check_ranges
 from alphazero.training.config import RunConfig, settings_by_name
-from alphazero.training.parts.inbox import Inbox
+from alphazero.training.parts.arrivals import Arrivals
 from alphazero.training.selfplay import SelfPlayCounts, Worker
 from alphazero.training.worker_process import TrainingJob, WorkerSettings, check_sendable
 
@@ -115,44 +118,52 @@ class Elsewhere(AbstractContextManager[Any], Protocol):
 
 @dataclass(frozen=True)
 class Assignment:
-    """The facts about a run that players elsewhere need."""
+    """The facts about a run that whoever plays its games needs."""
 
     plan: RunPlan
     kernels: Kernels
     sizes: Any
     """The settings of the net that plays."""
     inference: Callable[[], str]
-    """The library that runs the networks; asked from `Workers.start` on, as is the next."""
+    """The library that runs the networks; elsewhere asked from `Workers.start` on, as is the next."""
     playing: Callable[[], tuple[int, Path]]
     """The generation that plays, and its checkpoint."""
-    inbox: Inbox
-    """Where the games wait for their generation."""
+    arrivals: Arrivals
+    """Where games from elsewhere wait for their generation."""
     versions: list[int]
     """All generations whose nets have played, in ascending order."""
+    stop: threading.Event = field(default_factory=threading.Event)
+    """The run is to end: then a process that is gone is no fault."""
+    slots: int | None = None
+    """Games at once for each worker of a run that goes on, where they were chosen by trying."""
 
 
-class Workers(Protocol):
-    """All who play the games of a run: threads, processes, or the hosts of a cluster."""
+class Workers:
+    """All who play the games of a run, by default without any help: threads, processes, or the hosts of a cluster."""
 
+    all: list[Worker]
+    """Each of them, in an order that numbers their games."""
     num_slots: int
     """Games that each plays at once."""
-    keeps_games: bool
+    keeps_games = True
     """Games in progress go on in the next generation, and after a resume; else they are given up."""
 
-    @property
-    def all(self) -> Sequence[Worker]:
-        """Each of them, in an order that numbers their games."""
+    @abstractmethod
+    def describe(self) -> str:
+        """Their places, and how many games they play at once, as a phrase."""
 
     @property
-    def cpu_seconds(self) -> float:
-        """Processor time outside of this process."""
-
-    @property
+    @abstractmethod
     def share_of_match(self) -> float:
         """The share of self-play's speed that a match in this process has."""
 
-    def describe(self) -> str:
-        """Where they are and how many games they play at once, as a phrase."""
+    @abstractmethod
+    def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
+        """The share of the networks' capacity that self-play used in that time; None if it is not known."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Ends them; a second call does nothing."""
 
     def place(self) -> None:
         """Lets hosts load their code while this process makes its networks."""
@@ -163,32 +174,39 @@ class Workers(Protocol):
     def get_ready(self) -> None:
         """Waits until they could play, so that their start takes no time of the first generation."""
 
-    def played(self) -> SelfPlayCounts:
-        """Counts of all together."""
-
-    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
-        """The time and the counts from which a generation's games count."""
-
-    def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
-        """The share of the networks' capacity that self-play used in that time; None if it is not known."""
-
-    def figures(self) -> dict[str, Any]:
-        """Further figures of the generation's games."""
-
-    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
-        """Arrays of the generation's games to be kept beside its samples, by the kind of their file."""
-
-    def state(self) -> dict[str, Any]:
-        """The entries of the manifest about them."""
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+        """Calls `learn_here`, and does its own part of the learning meanwhile; returns its result."""
+        return learn_here()
 
     def committed(self) -> None:
         """The generation is on disk."""
 
-    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """Calls `learn_here`, and does its own part of the learning meanwhile; returns its result."""
+    def played(self) -> SelfPlayCounts:
+        """Counts of all together."""
+        return sum((worker.counts() for worker in self.all), SelfPlayCounts())
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Processor time outside of this process."""
+        return float(sum(worker.cpu_seconds for worker in self.all))
 
     def forget(self) -> None:
         """Clears the caches of the networks' answers: from now on another net may play."""
+        for worker in self.all:
+            worker.forget()
 
-    def close(self) -> None:
-        """Ends them; a second call does nothing."""
+    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
+        """The time and the counts from which a generation's games count."""
+        return time.monotonic(), self.played()
+
+    def figures(self) -> dict[str, Any]:
+        """Further figures of the generation's games."""
+        return {}
+
+    def arrays(self) -> dict[str, dict[str, np.ndarray]]:
+        """Arrays of the generation's games to be kept beside its samples, by the kind of their file."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """The entries of the manifest about them."""
+        return {"slots": self.num_slots}

@@ -19,7 +19,6 @@ from alphazero.settings import flat_settings
 from alphazero.storage.files import read_json_less_seal
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL, Evaluation
-from alphazero.storage.generations import generations_of
 from alphazero.storage.manifest import read_settings
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.schema import Count, Figure, Seconds, check
@@ -48,10 +47,10 @@ def make_report(run: Path) -> str:
     """The HTML page of a run folder; raises InputError about what it cannot read."""
     saved, lines = read_settings(run), read_metrics(run)
     if not lines:
-        is_there = os.path.exists(run / METRICS) and os.path.getsize(run / METRICS)
-        if is_there or max(generations_of(run, "manifest"), default=0):
-            raise RunFolderError(f"{run / METRICS} has no valid line, so there is nothing to show: bring the file back")
-        raise RunFolderError(f"{run} has not finished a generation yet: wait for its first one")
+        raise RunFolderError(
+            f"{run / METRICS} has no valid line, so there is nothing to show: wait for the first generation, or bring "
+            "the file back"
+        )
     for line in lines:
         check(ReportedFigures, line, f"{run / METRICS}, generation {line['generation']}", RunFolderError)
     if lost := lost_matches(run, saved["settings"], lines[-1]):
@@ -77,7 +76,7 @@ def _summary(lines: Lines) -> str:
     sentences = [
         f"{count_of(len(lines), 'generation')} in {last['seconds'] / 60:,.1f} minutes, {count_of(games, 'game')}, "
         f"{count_of(sum(line['positions'] for line in lines), 'position')}.",
-        f"Best net: generation {_best(lines)}.",
+        f"Best net: generation {max((line['generation'] for line in lines if line['promoted']), default=0)}.",
     ]
     for name in last.get("benchmark_figures", ())[:1]:
         best = max((line for line in lines if line.get(name) is not None), key=lambda line: line[name])
@@ -86,10 +85,6 @@ def _summary(lines: Lines) -> str:
             f"in generation {best['generation']}."
         )
     return f"<p>{escape(' '.join(sentences))}</p>"
-
-
-def _best(lines: Lines) -> int:
-    return max((line["generation"] for line in lines if line["promoted"]), default=0)
 
 
 def read_evaluation(run: Path) -> Evaluation | None:
@@ -106,10 +101,7 @@ def read_evaluation(run: Path) -> Evaluation | None:
 
 def lost_matches(run: Path, settings: Mapping[str, Any], last: Mapping[str, Any]) -> str:
     """A sentence if a run is over after its `last` line of metrics and has no `evaluation.json`; else ""."""
-    generations, minutes = settings.get("generations"), settings.get("minutes")
-    if not isinstance(generations, int) or not isinstance(minutes, int | float):  # whatever wrote them
-        return ""
-    is_over = last["generation"] >= generations or 0 < 60 * minutes <= last["seconds"]
+    is_over = last["generation"] >= settings["generations"] or 0 < 60 * settings["minutes"] <= last["seconds"]
     if not is_over or os.path.lexists(run / EVALUATION) or holder_of(run):
         return ""
     return f"{run} is over without {EVALUATION}, its last matches: {option('resume', True)} plays them again"
@@ -144,22 +136,23 @@ def _show(value: object) -> str:
 
 
 def _pictures(lines: Lines) -> str:
-    drawn = [
-        *(_picture(name.replace("_", " "), lines, _curves(name)) for name in lines[-1].get("benchmark_figures", ())),
-        _picture("policy loss", lines, _curves("policy_loss", "policy_entropy")),
-        _picture("value loss", lines, _curves("value_loss")),
-        _picture("gate: the candidate's score", lines, _gate),
-        _picture("policy surprise", lines, _curves("policy_surprise")),
-        _picture("value against outcome, last generation", lines, _calibration),
-        _picture("value calibration error", lines, _curves("value_calibration_error")),
-        _picture("shares of positions", lines, _curves("distinct_positions", "drawn_positions", "cache_hits")),
-        _picture("plies per game", lines, _curves("plies_per_game")),
-        _picture("simulations per second", lines, _curves("simulations_per_s")),
-        _picture("seconds of a generation", lines, _seconds),
-        _picture("positions in the window", lines, _curves("window_positions")),
-        _picture("learning rate", lines, _curves("learning_rate")),
+    benchmark = lines[-1].get("benchmark_figures", ())
+    drawn: list[tuple[str, Callable[[Axes, Lines], None]]] = [
+        *((name.replace("_", " "), _curves(name)) for name in benchmark),
+        ("policy loss", _curves("policy_loss", "policy_entropy")),
+        ("value loss", _curves("value_loss")),
+        ("gate: the candidate's score", _gate),
+        ("policy surprise", _curves("policy_surprise")),
+        ("value against outcome, last generation", _calibration),
+        ("value calibration error", _curves("value_calibration_error")),
+        ("shares of positions", _curves("distinct_positions", "drawn_positions", "cache_hits")),
+        ("plies per game", _curves("plies_per_game")),
+        ("simulations per second", _curves("simulations_per_s")),
+        ("seconds of a generation", _seconds),
+        ("positions in the window", _curves("window_positions")),
+        ("learning rate", _curves("learning_rate")),
     ]
-    return f'<div class="pictures">{"".join(drawn)}</div>'
+    return f'<div class="pictures">{"".join(_picture(title, lines, draw) for title, draw in drawn)}</div>'
 
 
 def _picture(title: str, lines: Lines, draw: Callable[[Axes, Lines], None]) -> str:
@@ -182,25 +175,27 @@ def _curves(*names: str) -> Callable[[Axes, Lines], None]:
     """One line for each figure, where a generation has it."""
 
     def draw(axes: Axes, lines: Lines) -> None:
-        times = _times(axes, lines)
         for name in names:
-            known = [(time, line[name]) for time, line in zip(times, lines, strict=True) if line.get(name) is not None]
-            axes.plot(*zip(*known, strict=True) if known else ([], []), marker=".", label=name.replace("_", " "))
+            _plot(axes, lines, name, name.replace("_", " "), ".-")
         if len(names) > 1:
             axes.legend()
 
     return draw
 
 
+def _plot(axes: Axes, lines: Lines, name: str, label: str, style: str, promoted: bool | None = None) -> None:
+    """One figure over time, where a generation has it; of the promoted nets alone, or of the others, if so asked."""
+    known = [
+        (time, line[name])
+        for time, line in zip(_times(axes, lines), lines, strict=True)
+        if line.get(name) is not None and promoted in (None, line["promoted"])
+    ]
+    axes.plot(*zip(*known, strict=True) if known else ([], []), style, label=label)
+
+
 def _gate(axes: Axes, lines: Lines) -> None:
-    times = _times(axes, lines)
-    for promoted, label in ((True, "promoted"), (False, "not promoted")):
-        known = [
-            (time, line["gate_score"])
-            for time, line in zip(times, lines, strict=True)
-            if line.get("gate_score") is not None and line["promoted"] == promoted
-        ]
-        axes.plot(*zip(*known, strict=True) if known else ([], []), "." if promoted else "x", label=label)
+    _plot(axes, lines, "gate_score", "promoted", ".", True)
+    _plot(axes, lines, "gate_score", "not promoted", "x", False)
     axes.set_ylim(-0.02, 1.02)
     axes.legend()
 
@@ -215,8 +210,7 @@ def _calibration(axes: Axes, lines: Lines) -> None:
 def _seconds(axes: Axes, lines: Lines) -> None:
     parts = ("self_play_seconds", "learning_seconds", "gate_seconds")
     playing, *others = [[line.get(name) or 0.0 for line in lines] for name in parts]
-    ends = [0.0, *(line["seconds"] for line in lines)]
-    whole = [end - begin for begin, end in itertools.pairwise(ends)]
+    whole = [end - begin for begin, end in itertools.pairwise([0.0, *(line["seconds"] for line in lines)])]
     # on a cluster, games go on while the network learns: one second must not be drawn twice
     alone = [max(0.0, total - sum(known)) for total, *known in zip(whole, *others, strict=True)]
     heights = [list(map(min, playing, alone)), *others]

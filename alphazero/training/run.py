@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -18,7 +18,6 @@ from alphazero._version import __version__
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
-from alphazero.game import Game
 from alphazero.game.laws import Laws
 from alphazero.interruption import listening
 from alphazero.invocation import option
@@ -68,11 +67,7 @@ class TrainedRun:
     _nets: dict[int, NeuralNet] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def __repr__(self) -> str:
-        try:
-            state = f"generation {self.generation}"
-        except InputError as error:  # its folder is gone
-            state = str(error)
-        return f"<TrainedRun {self.folder}: {state}{', stopped' * self.stopped}>"
+        return f"<TrainedRun {self.folder}: generation {self.generation}{', stopped' * self.stopped}>"
 
     @property
     def config(self) -> RunConfig:
@@ -93,9 +88,8 @@ class TrainedRun:
 
         If torch ran the networks of the run, as in deterministic ones, torch runs this net, too.
         """
-        best = self.best_generation
+        best, newest = self.best_generation, latest_manifest(self.folder)
         if best not in self._nets:
-            newest = latest_manifest(self.folder)
             by_torch = newest is not None and newest.state.get("inference") == "torch" and wanted_inference() == "auto"
             self._nets.clear()
             self._nets[best] = load_net(text_of(self.folder), self.loaded, inference="torch" if by_torch else None)
@@ -110,8 +104,7 @@ class TrainedRun:
     @property
     def best_generation(self) -> int:
         """The generation of `net`; 0 is the net that the run began with."""
-        generation: int = read_net_card(resolve_checkpoint(str(self.folder))).get("generation", 0)
-        return generation
+        return int(read_net_card(resolve_checkpoint(str(self.folder))).get("generation", 0))
 
     def report(self, path: str | Path | None = None) -> Path:
         """Writes a page with curves, warnings and settings (`report.html` in the folder); returns its path."""
@@ -120,8 +113,7 @@ class TrainedRun:
         return path
 
 
-@dataclass(frozen=True)
-class ReadRun:
+class ReadRun(NamedTuple):
     """The `config.json` of a run."""
 
     game: str
@@ -153,10 +145,10 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name:
             f"{shorten_path(folder)} is not a run folder: leave {option('resume', True)} out to begin a run there"
         )
     saved = read_settings(folder)
-    named = f"{saved['game']:.80}"
     if saved["game"] != game and not _is_of_file(folder, {saved["game"], game}, own_name):
         raise RunFolderError(
-            f"{folder} is a run of {named}, not of {game}: choose its game, as in {option('game', saved['game'])}"
+            f"{folder} is a run of {saved['game']:.80}, not of {game}: choose its game, as in "
+            f"{option('game', saved['game'])}"
         )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
     return ReadRun(saved["game"], saved["seed"], saved["threads"], *_without_code(config))
@@ -179,28 +171,12 @@ def _without_code(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
     return replace(config, evaluation=replace(config.evaluation, opponents=kept)), left_out
 
 
-def _say_changes(saved: ReadRun | None, config: RunConfig, changed: Sequence[str]) -> None:
-    """Tells the changes of a run that goes on."""
-    _say_left_out([name for name in saved.left_out if name not in config.evaluation.opponents] if saved else [])
-    for line in changed:
-        logger.info("changed on resume: %s", line)
-
-
 def _say_left_out(opponents: Sequence[str]) -> None:
     if opponents:
         logger.warning(
             "a run folder never starts code, so %s is left out of the matches at the end: name it again by %s",
-            " and ".join(opponents),
-            option("evaluation.opponents"),
-        )
-
-
-def _check_changes(changed: Sequence[str]) -> None:
-    if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
-        raise RunFolderError(
-            f"a resumed run keeps its network, so net and initial_net cannot be changed ({'; '.join(changed)}): "
-            "leave that out, or begin a new run"
-        )
+            " and ".join(opponents), option("evaluation.opponents"),
+        )  # fmt: skip
 
 
 @usual_torch()
@@ -230,7 +206,6 @@ def train(
     `stop`, set from any thread, KeyboardInterrupt and Terminated end the training within about a second: all finished
     generations are saved, and the result says `stopped`. Raises InputError; a mistake leaves no run behind.
     """
-    _check_class(loaded.game)
     folder, threads = Path(folder), count_cores() if threads is None else threads
     game_name = game_name or loaded.game.name
     devices = name_devices(devices)
@@ -255,14 +230,15 @@ def train(
         _logged(run.log),
     ):
         torch.manual_seed(seed)
-        changed = settings_changed(saved.as_dict(), settings) if saved else []
-        _check_changes(changed)
+        changed = _changes(saved.as_dict(), settings) if saved else []
         trackers = _make_trackers(wandb, run, settings)
         coach = Coach(plan, run, trackers, stop)
         try:
             with coach:
                 # not sooner: settings that are refused must not be met again by the next --resume, nor told as changed
-                _say_changes(saved, config, changed)
+                _say_left_out(sorted(set(saved.left_out) - set(config.evaluation.opponents)) if saved else [])
+                for line in changed:
+                    logger.info("changed on resume: %s", line)
                 run.write_config(settings if changed else run.config)
                 logger.info("%s", coach.matches.describe(opponents))
                 on_start(coach)
@@ -274,6 +250,17 @@ def train(
         finally:
             for tracker in trackers:
                 tracker.close()
+
+
+def _changes(saved: Mapping[str, Any], settings: Mapping[str, Any]) -> list[str]:
+    """The settings that change, one a line; raises RunFolderError if the network would be another one."""
+    changed = settings_changed(saved, settings)
+    if any(line.startswith(("settings.net", "settings.initial_net")) for line in changed):
+        raise RunFolderError(
+            f"a resumed run keeps its network, so net and initial_net cannot be changed ({'; '.join(changed)}): "
+            "leave that out, or begin a new run"
+        )
+    return changed
 
 
 def preset_on_resume() -> InvalidSetting:
@@ -295,27 +282,19 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
     return []
 
 
-def _check_name(folder: Path) -> None:
-    if ContestantText.parse(text_of(folder)).settings:
-        raise InvalidSetting(
-            f"{option('run', folder)} could not be named as a contestant, since what follows @ are settings there: "
-            "choose another folder"
-        )
-
-
-def _check_class(game: Game) -> None:
-    """Refuses what the class of a game declares wrongly, which costs no time; `alphazero check` looks at all laws."""
-    laws = Laws(game)
+def _check_settings(loaded: LoadedGame, config: RunConfig, begins_in: Path | None) -> None:
+    """Refuses what the class of a game declares wrongly, and absurd sizes; before there is a run what it cannot be."""
+    laws = Laws(loaded.game)  # those that cost no time; `alphazero check` looks at all
     laws.declaration()
     laws.permutations()
-
-
-def _check_settings(loaded: LoadedGame, config: RunConfig, begins_in: Path | None) -> None:
-    """Refuses sizes that are absurd; and before there is a run those that do not fit the board, and its name."""
     check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
     if begins_in is None:
         return
-    _check_name(begins_in)
+    if ContestantText.parse(text_of(begins_in)).settings:
+        raise InvalidSetting(
+            f"{option('run', begins_in)} could not be named as a contestant, since what follows @ are settings there: "
+            "choose another folder"
+        )
     with without_draws():
         loaded.make_net(loaded.game, config.net_settings)
     if config.initial_net:

@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.nets.neural_net import Trainer
-from alphazero.training.worker_process import SECONDS_TO_LEAVE, ChildProcess, TrainingJob
+from alphazero.training.worker_process import SECONDS_TO_LEAVE, TrainingJob, WorkerProcess
 
 
 class Together:
     """The processes that learn beside this one; none where there is one device."""
 
-    def __init__(self, children: Sequence[ChildProcess], on_processor: bool):
+    def __init__(self, children: Sequence[WorkerProcess], on_processor: bool):
         self.children, self._on_processor = children, on_processor
         self._leave: Callable[[], None] | None = None
         self._meeting: tempfile.TemporaryDirectory[str] | None = None

@@ -37,7 +37,7 @@ from alphazero.search.placement import make_evaluators
 from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import Examples, ReplayBuffer, Samples, make_examples, read_samples
-from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until
+from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until, Worker
 from alphazero.training.selfplay.first_compile import compile_all
 
 CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
@@ -101,11 +101,15 @@ def check_sendable(part: Callable[..., Any], name: str) -> None:
     )
 
 
-class ChildProcess:
-    """A process that plays or learns, and the connection to it."""
+class WorkerProcess(Worker):
+    """A `Worker` in another process, which may also do a part of the learning."""
 
-    def __init__(self, settings: WorkerSettings, stop: threading.Event):
-        """Once `stop` is set, a process that is gone is no fault. Raises InvalidSetting where none can be started."""
+    def __init__(self, settings: WorkerSettings, weights: Callable[[], Path], stop: threading.Event):
+        """`weights()` is the checkpoint that plays. Once `stop` is set, a process that is gone is no fault.
+
+        Raises InvalidSetting where none can be started.
+        """
+        self.num_slots, self._weights = settings.num_slots, weights
         if multiprocessing.current_process().daemon:
             raise InvalidSetting(
                 f"this run plays in processes of its own, which a process of multiprocessing.Pool cannot start: take "
@@ -152,8 +156,49 @@ class ChildProcess:
         self.shared[STOP] = 1
         self._connection.close()
 
+    def get_ready(self) -> None:
+        """Waits until the process could play."""
+        self.ask("get_ready", self._weights())
 
-def end_all(children: Sequence[ChildProcess]) -> None:
+    @property
+    def cpu_seconds(self) -> float:  # type: ignore[override]
+        """Processor time of the process since it began."""
+        return int(self.shared[CPU_MILLISECONDS]) / 1000
+
+    def counts(self) -> SelfPlayCounts:
+        """As in Worker, a moment ago."""
+        return SelfPlayCounts(*self.shared[COUNTS])
+
+    def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
+        """As in Worker, by the weights of now."""
+        is_over, *limits = until
+        samples: Samples = self.ask("play_by", self._weights(), num_games, *limits, is_over=is_over)
+        return samples
+
+    def finished_games(self) -> list[tuple[FinishedGame, int]]:
+        """As in Worker."""
+        finished: list[tuple[FinishedGame, int]] = self.ask("finished_games")
+        return finished
+
+    def state(self) -> dict[str, np.ndarray]:
+        """As in Worker."""
+        state: dict[str, np.ndarray] = self.ask("state")
+        return state
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """As in Worker."""
+        self.ask("restore", state)
+
+    def begin_at(self, first_game: int) -> None:
+        """As in Worker."""
+        self.ask("begin_at", first_game)
+
+    def close(self) -> None:
+        """Ends the process."""
+        end_all([self])
+
+
+def end_all(children: Sequence[WorkerProcess]) -> None:
     """Ends the processes; kills those that have not ended by themselves SECONDS_TO_LEAVE from now."""
     for child in children:
         child.ask_to_end()
@@ -162,58 +207,6 @@ def end_all(children: Sequence[ChildProcess]) -> None:
         child.process.join(max(0.0, until - time.monotonic()))
         child.process.kill()
         child.process.join()
-
-
-class WorkerProcess:
-    """A `Worker` in another process."""
-
-    def __init__(self, child: ChildProcess, num_slots: int, weights: Callable[[], Path]):
-        """`weights()` is the checkpoint that plays."""
-        self.child, self.num_slots, self._weights = child, num_slots, weights
-
-    def get_ready(self) -> None:
-        """Waits until the process could play."""
-        self.child.ask("get_ready", self._weights())
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time of the process since it began."""
-        return int(self.child.shared[CPU_MILLISECONDS]) / 1000
-
-    def counts(self) -> SelfPlayCounts:
-        """As in Worker, a moment ago."""
-        return SelfPlayCounts(*self.child.shared[COUNTS])
-
-    def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
-        """As in Worker, by the weights of now."""
-        is_over, *limits = until
-        samples: Samples = self.child.ask("play_by", self._weights(), num_games, *limits, is_over=is_over)
-        return samples
-
-    def finished_games(self) -> list[tuple[FinishedGame, int]]:
-        """As in Worker."""
-        finished: list[tuple[FinishedGame, int]] = self.child.ask("finished_games")
-        return finished
-
-    def state(self) -> dict[str, np.ndarray]:
-        """As in Worker."""
-        state: dict[str, np.ndarray] = self.child.ask("state")
-        return state
-
-    def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """As in Worker."""
-        self.child.ask("restore", state)
-
-    def begin_at(self, first_game: int) -> None:
-        """As in Worker."""
-        self.child.ask("begin_at", first_game)
-
-    def forget(self) -> None:
-        """Does nothing: the process clears its cache whenever it starts to play."""
-
-    def close(self) -> None:
-        """As in Worker."""
-        end_all([self.child])
 
 
 # --- in the process ---

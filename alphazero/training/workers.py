@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from alphazero.errors import count_of
-from alphazero.game.kernels import Kernels
 from alphazero.nets.devices import describe_inference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, Trainer
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
-from alphazero.training.plan import RunPlan, cannot_be_imported
-from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Worker
+from alphazero.training.plan import Assignment, Workers, cannot_be_imported
+from alphazero.training.selfplay import SelfPlay, SelfPlayCounts
 from alphazero.training.selfplay.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
 from alphazero.training.together import Together, raise_first
-from alphazero.training.worker_process import ChildProcess, TrainingJob, WorkerProcess, end_all
+from alphazero.training.worker_process import TrainingJob, WorkerProcess, end_all
 
 logger = logging.getLogger(__name__)
 
@@ -29,29 +25,13 @@ FEW = 4
 """So many threads always share a process: a process takes seconds to start, and half a gigabyte."""
 
 
-class LocalWorkers:
+class LocalWorkers(Workers):
     """Threads and processes on this machine; and the processes that learn on further devices."""
 
-    keeps_games = True
-
-    def __init__(
-        self,
-        plan: RunPlan,
-        kernels: Kernels,
-        net: NeuralNet,
-        sizes: Any,
-        inference: str,
-        slots: int | None,
-        weights: Callable[[], Path],
-        stop: threading.Event,
-    ):
-        """`net`, of `sizes`, plays on the first device by the library `inference`; `weights()` is its checkpoint.
-
-        `slots`: games at once for each worker of a run that goes on, where they were chosen by trying.
-        """
-        self._plan, self._kernels, self._net = plan, kernels, net
-        self._sizes, self._slots, self._weights, self._stop = sizes, slots, weights, stop
-        self._inference = inference
+    def __init__(self, assignment: Assignment, net: NeuralNet):
+        """`net` plays on the first device."""
+        plan, kernels = assignment.plan, assignment.kernels
+        self._assignment, self._plan, self._kernels, self._net = assignment, plan, kernels, net
         self._on_gpu = runs_on_cuda(kernels, net)
         evaluators = make_evaluators(kernels, net, plan.threads_each, plan.config.cache_size)
         games = plan.config.self_play.games_per_generation
@@ -63,7 +43,7 @@ class LocalWorkers:
             lambda most: self._rate_of_network(evaluators[0], most), self._choose_slots(evaluators[0])
         )
         self._network_rate = len(plan.devices) * rate
-        self.all: list[Worker] = []
+        self.all = []
         beside = evaluators[: self._number_of_threads(slots)]
         if beside:
             threads, slots = as_many_as_fit(lambda most: self._make_threads(beside, most), slots)
@@ -74,12 +54,7 @@ class LocalWorkers:
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
         first_ones = children[self._each - len(self.all) :: self._each]  # of every further device
         self.together = Together(first_ones, plan.devices[0] == "cpu")
-        self.all += [WorkerProcess(child, slots, weights) for child in children]
-
-    def place(self) -> None:
-        """Does nothing: threads and processes are there already."""
-
-    start = committed = place
+        self.all += children
 
     def get_ready(self) -> None:
         """Waits until the processes could play."""
@@ -92,30 +67,13 @@ class LocalWorkers:
         devices = ", ".join(self._plan.devices)
         trees = "the processor"
         if self._on_gpu:
-            trees = f"the GPU ({self._each * self._bytes_of_trees(self.num_slots) / 1e9:.1f} GB)"
-        library = describe_inference(self._inference)
+            each = bytes_of_search(self._kernels, self._plan.config.search, self.num_slots)
+            trees = f"the GPU ({self._each * each / 1e9:.1f} GB)"
+        library = describe_inference(self._assignment.inference())
         return (
             f"on {devices}: trees on {trees}, {self._total} x {count_of(self.num_slots, 'game')} at once; "
             f"the network alone evaluates {self._network_rate:,.0f} positions/s by {library}"
         )
-
-    def played(self) -> SelfPlayCounts:
-        """Counts of all workers together."""
-        return sum((worker.counts() for worker in self.all), SelfPlayCounts())
-
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time of the workers outside of this process."""
-        return sum(worker.cpu_seconds for worker in self.all)
-
-    def forget(self) -> None:
-        """Clears the caches of the networks' answers."""
-        for worker in self.all:
-            worker.forget()
-
-    def begin_counting(self) -> tuple[float, SelfPlayCounts]:
-        """The time and the counts from which a generation's games count: now."""
-        return time.monotonic(), self.played()
 
     @property
     def share_of_match(self) -> float:
@@ -126,16 +84,6 @@ class LocalWorkers:
         # it runs on all threads, but on the first GPU alone
         return 1 / len(plan.devices) if plan.device_kinds[0] == "cuda" else 1.0
 
-    def figures(self) -> dict[str, Any]:
-        """None, as there are no further arrays."""
-        return {}
-
-    arrays = figures
-
-    def state(self) -> dict[str, Any]:
-        """As in Workers."""
-        return {"slots": self.num_slots}
-
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float:
         """The share of the networks' capacity in that time that self-play used; on a GPU nothing is cached."""
         return (played.simulations if self._on_gpu else played.evaluations) / seconds / self._network_rate
@@ -145,7 +93,7 @@ class LocalWorkers:
         try:
             self.together.leave()
         finally:
-            end_all([worker.child for worker in self.all if isinstance(worker, WorkerProcess)])
+            end_all([worker for worker in self.all if isinstance(worker, WorkerProcess)])
             self.together.close()
             self.all.clear()
 
@@ -183,8 +131,8 @@ class LocalWorkers:
         plan, self_play = self._plan, self._plan.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
         if isinstance(evaluate, CudaEvaluator) and not plan.deterministic:
-            if self._slots:
-                return self._slots
+            if self._assignment.slots:
+                return self._assignment.slots
             return choose_slots(self._kernels, evaluate, plan.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
@@ -193,9 +141,6 @@ class LocalWorkers:
         if isinstance(evaluate, CudaEvaluator):
             return rate_on_device(self._kernels, evaluate, num_slots)
         return rate_on_processor(self._kernels, self._net, self._plan.threads_each)
-
-    def _bytes_of_trees(self, num_slots: int) -> int:
-        return bytes_of_search(self._kernels, self._plan.config.search, num_slots)
 
     def _make_threads(self, evaluators: Sequence[Evaluator | CudaEvaluator], num_slots: int) -> list[SelfPlay]:
         plan, config = self._plan, self._plan.config
@@ -207,11 +152,11 @@ class LocalWorkers:
             for i, evaluate in enumerate(evaluators)
         ]  # fmt: skip
 
-    def _start_process(self, number: int) -> ChildProcess:
-        plan = self._plan
+    def _start_process(self, number: int) -> WorkerProcess:
+        plan, run = self._plan, self._assignment
         settings = plan.worker_settings(
-            self._sizes, device=plan.devices[number // self._each], inference=self._inference,
+            run.sizes, device=plan.devices[number // self._each], inference=run.inference(),
             deterministic=plan.deterministic, threads=plan.threads_each, num_slots=self.num_slots, first_game=number,
             game_stride=self._total,
         )  # fmt: skip
-        return ChildProcess(settings, self._stop)
+        return WorkerProcess(settings, lambda: run.playing()[1], run.stop)

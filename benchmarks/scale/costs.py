@@ -26,8 +26,7 @@ from alphazero.players.net_players import make_net_player
 from alphazero.progress import Progress
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.chunk import pack, unpack, without
-from alphazero.training.parts.inbox import Inbox
+from alphazero.training.parts.arrivals import Arrivals, pack, unpack, without
 from alphazero.training.worker_process import WorkerSettings, make_net
 from benchmarks.scale.simulation import Costs
 
@@ -135,7 +134,7 @@ def _ingest(path: Path, game_name: str, content: bytes) -> tuple[float, float, f
     """Seconds of the coach's thread for a position, an answer without positions, and a file."""
     game = registry.load(game_name).game
     with RunFolder.create(path, {}) as folder:
-        inbox = Inbox(folder, game, 1 << 20)
+        inbox = Arrivals(folder, game, 1 << 20)
         chunk = unpack(content, "a chunk", game, 1 << 20)
         one = without(chunk, np.arange(chunk.num_games) >= 1)
         small = pack(one)

@@ -22,7 +22,7 @@ from alphazero.cluster.self_play import AllHosts
 from alphazero.cluster.self_play_guest import Order
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, LearnerConfig, RunConfig
-from alphazero.training.parts.chunk import unpack
+from alphazero.training.parts.arrivals import unpack
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.conftest import add_node, needs_ray
 from tests.training.test_coach import TINY

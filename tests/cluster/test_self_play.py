@@ -27,8 +27,7 @@ from alphazero.errors import InvalidSetting, StorageError
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.arrays import pack_npz
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.parts.chunk import Chunk, join, pack, raw_bytes, unpack, without
-from alphazero.training.parts.inbox import Inbox
+from alphazero.training.parts.arrivals import Arrivals, Chunk, join, pack, raw_bytes, unpack, without
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.store import Store
 from alphazero.training.plan import Assignment, RunPlan
@@ -198,15 +197,15 @@ def shown_after(plies: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: {"games": c.games[:-1]}, "do not have the samples"),
+        (lambda c: {"games": c.games[:-1]}, "not of its samples"),
         (lambda c: {"games": np.concatenate([c.games[:1], c.games[:1], c.games[2:]])}, "twice|do not have"),
         (lambda c: {"games": c.games - [[10_000, 0, 0]]}, "its values lie between"),
         (lambda c: {"policies": np.full_like(c.samples.policies, np.nan)}, "its values lie between"),
         (lambda c: {"values": c.samples.values * 0 + 3}, "its values lie between"),
         (lambda c: {"states": c.samples.states[:, :1]}, "is uint64"),
-        (lambda c: {"shown": np.array([[1, 2, 0]])}, "do not have the states"),
-        (lambda c: shown_after(9), "begin with 9 random plies or more"),
-        (lambda c: shown_after(1 << 60), "begin with 9 random plies or more"),
+        (lambda c: {"shown": np.array([[1, 2, 0]])}, "not of its states"),
+        (lambda c: shown_after(9), "not of its states"),
+        (lambda c: shown_after(1 << 60), "not of its states"),
         (lambda c: {"more": np.zeros(3)}, "holds the arrays"),
     ],
 )
@@ -245,7 +244,7 @@ def folder(tmp_path: Path):
 
 
 def test_what_arrives_is_on_disk_before_it_counts(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game, 1000)
+    inbox = Arrivals(folder, GAME.game, 1000)
     inbox.add([chunks[0], chunks[2], chunks[1]])
     assert inbox.num_games == chunks[0].num_games + chunks[1].num_games
     assert len(list(folder.path.glob("arrived_*.npz"))) == 1
@@ -255,12 +254,12 @@ def test_what_arrives_is_on_disk_before_it_counts(folder: RunFolder, chunks: lis
 
 def test_after_a_kill_what_waited_waits_and_what_was_taken_does_not(folder: RunFolder, chunks: list[Chunk]):
     """Killed between the commit of a generation and the removal of the files that it took."""
-    inbox = Inbox(folder, GAME.game, 1000)
+    inbox = Arrivals(folder, GAME.game, 1000)
     for chunk in chunks[:2]:
         inbox.add([chunk])
     taken = inbox.take(1)
     assert taken is not None and numbers_of(taken) == numbers_of(chunks[0])
-    after = Inbox(folder, GAME.game, 1000)
+    after = Arrivals(folder, GAME.game, 1000)
     past = after.restore(inbox.taken)
     assert past == max(numbers_of(chunks[1])) + 1
     waiting = after.take(1000)
@@ -271,16 +270,16 @@ def test_after_a_kill_what_waited_waits_and_what_was_taken_does_not(folder: RunF
 
 
 def test_killed_before_the_commit_everything_waits_again(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game, 1000)
+    inbox = Arrivals(folder, GAME.game, 1000)
     inbox.add([chunks[0]])
     inbox.take(1)
-    after = Inbox(folder, GAME.game, 1000)
+    after = Arrivals(folder, GAME.game, 1000)
     after.restore(())
     assert after.num_games == chunks[0].num_games
 
 
 def test_a_committed_generation_leaves_no_arrivals(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game, 1000)
+    inbox = Arrivals(folder, GAME.game, 1000)
     inbox.add([chunks[0]])
     inbox.take(1)
     inbox.committed()
@@ -288,16 +287,16 @@ def test_a_committed_generation_leaves_no_arrivals(folder: RunFolder, chunks: li
 
 
 def test_a_damaged_arrival_is_left_out_and_said(folder: RunFolder, chunks: list[Chunk], caplog):
-    Inbox(folder, GAME.game, 1000).add([chunks[0]])
+    Arrivals(folder, GAME.game, 1000).add([chunks[0]])
     (file,) = folder.path.glob("arrived_*.npz")
     file.write_bytes(file.read_bytes()[:-100])
-    inbox = Inbox(folder, GAME.game, 1000)
+    inbox = Arrivals(folder, GAME.game, 1000)
     inbox.restore(())
     assert inbox.num_games == 0 and "its games are left out" in caplog.text
 
 
 def test_games_of_old_weights_are_left_out_and_counted(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Inbox(folder, GAME.game, 1000)
+    inbox = Arrivals(folder, GAME.game, 1000)
     inbox.add(chunks)
     old = sum(int((chunk.games[:, 2] < 1).sum()) for chunk in chunks)
     total = inbox.num_games
@@ -323,7 +322,7 @@ def host(number: int) -> RemoteHost:
 def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=(cluster := NoCluster("local")))
     assignment = Assignment(
-        plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Inbox(folder, GAME.game, 1000), [0]
+        plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Arrivals(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
     found = ClusterWorkers(cluster, assignment)
     assert found.worker.files() is not None

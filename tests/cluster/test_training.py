@@ -21,9 +21,8 @@ from alphazero.cluster.self_play import AllHosts
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, LearnerConfig, RunConfig
-from alphazero.training.parts.chunk import Chunk, unpack
+from alphazero.training.parts.arrivals import Arrivals, Chunk, unpack
 from alphazero.training.parts.gate import Gate
-from alphazero.training.parts.inbox import Inbox
 from alphazero.training.parts.store import UNCONTESTED
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
@@ -255,7 +254,7 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
     play(folder, FakeCluster([machine("a")]), 1, config)
     games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)
     with RunFolder.open(folder) as run:
-        inbox = Inbox(run, GAME.game, 10_000)
+        inbox = Arrivals(run, GAME.game, 10_000)
         inbox.restore(())
         inbox.add([Chunk(samples, games + np.array([10_000, 0, 0]))])
     cluster = FakeCluster([machine("a")])

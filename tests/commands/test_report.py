@@ -413,8 +413,8 @@ def flipped(name: str) -> Callable[[Path], None]:
 
 
 DAMAGE = {
-    "no generation finished": (lambda run: (run / "metrics.jsonl").unlink(), "has not finished a generation yet"),
-    "no lines": (write("metrics.jsonl", ""), "has not finished a generation yet"),
+    "no generation finished": (lambda run: (run / "metrics.jsonl").unlink(), "has no valid line"),
+    "no lines": (write("metrics.jsonl", ""), "has no valid line"),
     "metrics a folder": (lambda run: replace_by_folder(run / "metrics.jsonl"), "cannot read"),
     **{
         f"a line without {name}": (planted(**{name: None}), f"metrics.jsonl, generation 1: {name} is missing")

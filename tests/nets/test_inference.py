@@ -491,7 +491,7 @@ def test_a_resumed_run_keeps_its_library_and_equals_one_that_was_not_interrupted
     whole = az.train("tictactoe", generations=2, folder=tmp_path / "whole", **TINY)
     az.train("tictactoe", generations=1, folder=tmp_path / "parts", **TINY)
     monkeypatch.setenv(INFERENCE_VARIABLE, "torch")
-    with pytest.raises(RunFolderError, match=f"was begun with {library}.*ALPHAZERO_INFERENCE"):
+    with pytest.raises(RunFolderError, match=f"run by {library}.*ALPHAZERO_INFERENCE"):
         az.train("tictactoe", generations=2, folder=tmp_path / "parts", resume=True, **TINY)
     monkeypatch.setenv(INFERENCE_VARIABLE, "auto")
     parts = az.train("tictactoe", generations=2, folder=tmp_path / "parts", resume=True, **TINY)

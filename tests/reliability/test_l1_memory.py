@@ -17,11 +17,17 @@ from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.conftest import kernels_by_name
 
 
-def test_players_of_fifty_generations_load_no_code_anew(monkeypatch):
-    made, cached = [], kernels_module.cached
+@pytest.fixture
+def made(monkeypatch) -> list:
+    """The functions that are compiled or loaded, in their order."""
+    found, cached = [], kernels_module.cached
     monkeypatch.setattr(
-        kernels_module, "cached", lambda function, **options: made.append(function) or cached(function, **options)
+        kernels_module, "cached", lambda function, **options: found.append(function) or cached(function, **options)
     )
+    return found
+
+
+def test_players_of_fifty_generations_load_no_code_anew(monkeypatch, made):
     monkeypatch.setattr(kernels_module, "_kept_rules", {})  # else an earlier test may have made all kernels
     kernels = kernels_module.Kernels(kernels_by_name("tictactoe").game)
     net = registry.load("tictactoe").make_net(kernels.game, {"blocks": 1, "channels": 8})
@@ -45,11 +51,8 @@ def test_players_of_fifty_generations_load_no_code_anew(monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_matches_of_a_tournament_load_no_code_anew(tmp_path, monkeypatch):
-    made, cached, loaded = [], kernels_module.cached, registry.load("tictactoe")
-    monkeypatch.setattr(
-        kernels_module, "cached", lambda function, **options: made.append(function) or cached(function, **options)
-    )
+def test_the_matches_of_a_tournament_load_no_code_anew(tmp_path, made):
+    loaded = registry.load("tictactoe")
 
     def play(folder: Path) -> None:
         names = ("random", "greedy", "minimax:1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 
 import pytest
 
@@ -104,14 +103,3 @@ def test_what_pytest_says_becomes_a_verdict_and_the_file_is_as_before(answer, wo
     (tmp_path / "games" / "tictactoe").mkdir(parents=True)
     assert mutations.verdict(SURVIVOR, tmp_path) == words
     assert (tmp_path / SURVIVOR.file).read_bytes() == (ROOT / SURVIVOR.file).read_bytes()
-
-
-@pytest.mark.slow
-def test_a_mutation_that_nobody_notices_survives_and_one_that_breaks_is_caught(monkeypatch, capsys, tmp_path: Path):
-    breaks = SURVIVOR._replace(protection="the rules", place="is_terminal", edit=instead("return ...", "return x"))
-    monkeypatch.setattr(mutations, "MUTATIONS", [SURVIVOR, breaks])
-    assert mutations.main([]) == 1
-    shown = capsys.readouterr().out.splitlines()
-    assert shown[0] == "  1 of 2  a docstring: SURVIVED tests/games/test_tictactoe.py::test_perft"
-    assert shown[1].startswith("  2 of 2  the rules: caught by tests/games/test_tictactoe.py::test_perft")
-    assert shown[2].startswith("1 of 2 mutations caught in ")

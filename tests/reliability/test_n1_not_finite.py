@@ -68,7 +68,7 @@ CASES: dict[str, tuple[object, str, Callable[..., object]]] = {
     "NaN in a loss": (torch_trainer, "losses", spoil_loss),
     "infinity in a gradient": (torch_trainer.TorchTrainer, "_gradients", spoil_gradient),
 }
-each_case = pytest.mark.parametrize("case", CASES)
+QUICK = {"NaN in a loss", "infinity in a gradient"}
 
 
 def plant(case: str, how_many: int, monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -93,7 +93,7 @@ def assert_finite(folder: Path, generations: int) -> None:
             assert np.isfinite(array).all(), f"{file.name}: {name}"
 
 
-@each_case
+@pytest.mark.parametrize("case", CASES)
 def test_one_bad_batch_is_skipped_counted_and_said(case: str, tmp_path: Path, monkeypatch, caplog):
     calls = plant(case, 1, monkeypatch)
     run = train(registry.load("tictactoe"), CONFIG, tmp_path / "run", threads=1)
@@ -103,7 +103,7 @@ def test_one_bad_batch_is_skipped_counted_and_said(case: str, tmp_path: Path, mo
     assert_finite(tmp_path / "run", 2)
 
 
-@each_case
+@pytest.mark.parametrize("case", [pytest.param(x, marks=() if x in QUICK else pytest.mark.slow) for x in CASES])
 def test_three_bad_batches_in_a_row_stop_the_run_and_the_generation_before_goes_on(
     case: str, tmp_path: Path, monkeypatch
 ):

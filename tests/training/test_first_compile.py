@@ -45,7 +45,9 @@ SEARCHES = {
 }
 
 
-@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+@pytest.mark.parametrize(
+    "search", [SEARCHES["puct"], pytest.param(SEARCHES["gumbel"], marks=pytest.mark.slow)], ids=["puct", "gumbel"]
+)
 def test_nothing_is_compiled_after_the_clock_has_started(search, tmp_path: Path):
     settings = json.dumps(SMALL | {"search": search})
     command = [sys.executable, "-c", TRAIN, str(tmp_path / "run"), settings]
@@ -66,7 +68,7 @@ def uniform(states, legal_masks):
 if sys.argv[1] == "cold":
     kernel_cache.Cache.is_kept = False
 position = az.load_game("tictactoe").start()
-with showing({"yes": True, "no": False, "perhaps": None}[sys.argv[2]]):
+with showing(sys.argv[2] == "yes"):
     for _ in range(2):
         az.search(position, uniform, simulations=4)
 """
@@ -80,7 +82,11 @@ def code_on_disk() -> None:
 
 @pytest.mark.usefixtures("code_on_disk")
 @pytest.mark.parametrize(
-    ("cache", "shows", "lines"), [("cold", "yes", 1), ("cold", "no", 0), ("cold", "perhaps", 0), ("warm", "yes", 0)]
+    ("cache", "shows", "lines"),
+    [
+        ("cold", "yes", 1),
+        *(pytest.param(*case, 0, marks=pytest.mark.slow) for case in (("cold", "no"), ("warm", "yes"))),
+    ],
 )
 def test_a_search_that_is_compiled_first_says_so_once(cache: str, shows: str, lines: int):
     """`cold` says that there is no code on disk, though there is: else this would take half a minute."""

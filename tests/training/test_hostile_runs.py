@@ -15,7 +15,7 @@ from alphazero.errors import InvalidSetting, StorageError
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.parts.inbox import most_games
+from alphazero.training.parts.arrivals import most_games
 from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay.past import saved_arrays
 from tests.storage.resealing import reseal_manifest

@@ -57,8 +57,3 @@ def test_a_state_with_more_in_it_is_refused(folder):
     reseal_manifest(folder / "manifest_0001.json", lambda manifest: manifest["state"].update(averages=[1, 2]))
     with pytest.raises(CheckpointError, match=r"averages.*; if a newer version wrote it, update alphazero$"):
         train(LOADED, read_saved(folder, "tictactoe").config, folder, threads=1, resume=True)
-
-
-def test_the_library_of_an_older_run_is_told(folder):
-    reseal_manifest(folder / "manifest_0001.json", lambda manifest: manifest["state"].pop("inference"))
-    assert "inference torch" in str(examine_run(folder))

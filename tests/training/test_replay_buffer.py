@@ -91,21 +91,7 @@ def test_the_policy_is_turned_with_its_position(merge):
         assert image(reached.state) == image(game.position(text).play(action).state), (text, action)
 
 
-def test_positions_that_differ_are_kept_apart():
-    rng = np.random.default_rng(0)
-    states = rng.integers(0, 512, (200, 2)).astype(np.uint64)
-    policies, values = rng.random((200, 9)).astype(np.float32), rng.random(200)
-    merged, _, _ = merge_equal(KERNELS.canonical(states)[0], policies, values)
-    images = set()
-    for state in states:
-        turned = np.repeat(state[None], 8, axis=0)
-        for symmetry in range(8):
-            TicTacToe.rules.transform(turned[symmetry], symmetry)
-        images.add(min(tuple(map(int, row)) for row in turned))
-    assert {tuple(map(int, row)) for row in merged} == images
-
-
-@pytest.mark.parametrize("at_once", [1, 3, 50, 1000])
+@pytest.mark.parametrize("at_once", [3, 1000])
 def test_means_do_not_depend_on_how_many_positions_are_merged_at_once(monkeypatch, at_once):
     monkeypatch.setattr("alphazero.training.replay_buffer.MERGED_AT_ONCE", at_once)
     rng = np.random.default_rng(0)
@@ -125,13 +111,7 @@ class NoTransform(TicTacToe):
     rules = replace(TicTacToe.rules, transform=None)
 
 
-class Lists(NoTransform):
-    symmetries = tuple(table.tolist() for table in TicTacToe().symmetries)  # type: ignore[assignment]
-
-
-@pytest.mark.parametrize(
-    "kernels", [KERNELS, Kernels(NoTransform()), Kernels(Lists())], ids=["transform", "without", "lists"]
-)
+@pytest.mark.parametrize("kernels", [KERNELS, Kernels(NoTransform())], ids=["transform", "without"])
 def test_batches_go_round_all_positions_and_turn_them_consistently(kernels):
     game = TicTacToe()
     rng = np.random.default_rng(1)

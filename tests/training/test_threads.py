@@ -12,7 +12,7 @@ from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import SearchConfig
 from alphazero.training import workers
-from alphazero.training.selfplay.threads import LEAST_EFFICIENCY, share_of, share_under_lock, speedup, threads_that_pay
+from alphazero.training.selfplay.threads import LEAST_EFFICIENCY, share_under_lock, speedup, threads_that_pay
 from tests.training.test_workers import expect_equal, run
 
 
@@ -21,13 +21,7 @@ def test_two_threads_by_hand(share: float):
     """Mean value analysis for two: the second finds the first at the lock with probability `share`."""
     assert speedup(share, 1) == 1
     assert speedup(share, 2) == pytest.approx(2 / (1 + share * share))
-    assert share_of(speedup(share, 2)) == pytest.approx(share)
-
-
-def test_a_lock_that_is_never_held_and_one_that_always_is():
-    assert speedup(0.0, 64) == pytest.approx(64)
-    assert speedup(1.0, 64) == pytest.approx(1)
-    assert share_of(2.1) == 0, "faster than twice as fast is noise"
+    assert (speedup(0.0, 64), speedup(1.0, 64)) == pytest.approx((64, 1))
 
 
 @pytest.mark.parametrize(("share", "threads"), [(0.05, 4), (0.2, 8), (0.5, 3)])
@@ -37,12 +31,12 @@ def test_the_model_against_a_simulation(share: float, threads: int):
     free_at, done, now = 0.0, 0, 0.0
     ready = [(rng.exponential(1 - share), i) for i in range(threads)]
     heapq.heapify(ready)
-    while done < 60_000:
+    while done < 30_000:
         now, thread = heapq.heappop(ready)
         free_at = max(now, free_at) + rng.exponential(share)
         done += 1
         heapq.heappush(ready, (free_at + rng.exponential(1 - share), thread))
-    assert done / now == pytest.approx(speedup(share, threads), rel=0.02)
+    assert done / now == pytest.approx(speedup(share, threads), rel=0.03)
 
 
 def test_the_most_threads_that_pay():

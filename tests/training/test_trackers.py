@@ -114,7 +114,7 @@ def test_a_broken_tensorboard_is_skipped_and_said_once(tmp_path, monkeypatch, ca
     for generation in (1, 2):
         board.add({"generation": generation})
     (message,) = caplog.messages
-    assert message.startswith("TensorBoard cannot be loaded, so it gets no figures: ")
+    assert message.startswith("TensorBoard cannot be loaded")
 
 
 def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplog):
@@ -128,7 +128,7 @@ def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplo
     for generation in (1, 2):
         linked.add({"generation": generation, "loss": 0.5})
     assert list(outside.iterdir()) == []
-    assert caplog.messages == [f"{run / 'events'} is a link, so TensorBoard gets no figures: move it away"]
+    assert len(caplog.messages) == 1 and f"{run / 'events'} is a link" in caplog.text
     (run / "events").unlink()
     TensorBoard(run).add({"generation": 3, "loss": 0.5})
     assert [file.name for file in (run / "events").iterdir()] == ["events.3"]
@@ -164,8 +164,6 @@ def test_a_wandb_that_cannot_begin_leaves_no_run(tmp_path, monkeypatch):
 
 def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
     monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: None)
-    with pytest.raises(
-        InvalidSetting, match="^wandb needs the package wandb: .*`pip install wandb`, or leave wandb out"
-    ):
+    with pytest.raises(InvalidSetting, match="`pip install wandb`"):
         train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards")
     assert not (tmp_path / "run").exists()

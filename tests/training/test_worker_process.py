@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from importlib.machinery import ModuleSpec
@@ -20,7 +21,7 @@ import torch
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import EvaluationError, GameError, InvalidSetting, Stopped, TrainingError
+from alphazero.errors import EvaluationError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.resnet import NetConfig
 from alphazero.nets.torch_net import TorchNet
@@ -28,7 +29,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import RunConfig, SelfPlayConfig
 from alphazero.training.selfplay import SelfPlay, Until
-from alphazero.training.worker_process import ChildProcess, WorkerProcess, WorkerSettings, check_sendable
+from alphazero.training.worker_process import WorkerProcess, WorkerSettings, check_sendable
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -47,7 +48,16 @@ def work(name: str = "MoveAgainGame") -> WorkerSettings:
 
 
 def begin(settings: WorkerSettings, weights: Path, stop: threading.Event | None = None) -> WorkerProcess:
-    return WorkerProcess(ChildProcess(settings, stop or threading.Event()), settings.num_slots, lambda: weights)
+    return WorkerProcess(settings, lambda: weights, stop or threading.Event())
+
+
+@contextlib.contextmanager
+def running(settings: WorkerSettings, weights: Path, stop: threading.Event | None = None) -> Iterator[WorkerProcess]:
+    process = begin(settings, weights, stop)
+    try:
+        yield process
+    finally:
+        process.close()
 
 
 @pytest.fixture
@@ -65,9 +75,9 @@ def on_a_thread(weights: Path) -> SelfPlay:
     return SelfPlay(kernels, CONFIG, SEARCH, Evaluator(kernels, net, 1 << 10), 4, 7, 1, 2)
 
 
-def test_a_process_plays_what_a_thread_would(weights: Path):
-    process, thread = begin(work(), weights), on_a_thread(weights)
-    try:
+def test_a_process_plays_what_a_thread_would_and_its_death_is_said_and_not_waited_for(weights: Path):
+    thread = on_a_thread(weights)
+    with running(work(), weights) as process:
         for _ in range(2):
             here, there = thread.play(6), process.play(6)
             for name, array in here.arrays().items():
@@ -81,9 +91,9 @@ def test_a_process_plays_what_a_thread_would(weights: Path):
         process.play(3)
         process.restore(states[0])
         np.testing.assert_array_equal(process.play(5).states, thread.play(5).states)
-    finally:
-        process.close()
-    assert not process.child.process.is_alive()
+        process.process.kill()
+        with pytest.raises(TrainingError, match="has died"):
+            process.play(5)
 
 
 SPAWNING = """
@@ -148,56 +158,20 @@ def test_a_game_beside_the_program_is_found_in_a_process(weights: Path, tmp_path
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)  # as Python does when it begins in that folder
     settings = replace(work(), load=functools.partial(registry.load, "mine.game:MoveAgainGame"))
-    process = begin(settings, weights)
-    try:
+    with running(settings, weights) as process:
         assert len(process.state()["games"]) == 4
-    finally:
-        process.close()
     assert "PYTHONSAFEPATH" not in os.environ
-
-
-def test_a_process_that_dies_is_said_and_not_waited_for(weights: Path):
-    process = begin(work(), weights)
-    process.state()
-    process.child.process.kill()
-    with pytest.raises(TrainingError, match="has died"):
-        process.play(5)
-    process.close()
 
 
 @pytest.mark.slow
 def test_a_process_that_is_gone_after_a_wish_to_stop_is_no_fault(weights: Path):
     stop = threading.Event()
-    process = begin(work(), weights, stop)
-    process.state()
-    stop.set()
-    process.child.process.terminate()
-    with pytest.raises(Stopped):
+    with running(work(), weights, stop) as process:
         process.state()
-    process.close()
-
-
-PARENT = """
-import functools, os, sys, threading, time
-sys.path.insert(0, {root!r})
-from tests.training import test_worker_process as tests
-
-if __name__ == "__main__":
-    process = tests.begin(tests.work(), {weights!r})
-    threading.Thread(target=process.play, args=(10**9,), daemon=True).start()
-    while process.counts().positions == 0:
-        time.sleep(0.1)
-    print(process.child.process.pid, flush=True)
-    os._exit(1)
-"""
-
-
-@pytest.mark.slow
-def test_a_process_does_not_go_on_when_its_parent_is_gone(weights: Path, tmp_path: Path):
-    script = tmp_path / "parent.py"
-    script.write_text(PARENT.format(root=str(Path(__file__).parents[2]), weights=str(weights)))
-    result = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, timeout=120)
-    expect_gone(int(result.stdout))
+        stop.set()
+        process.process.terminate()
+        with pytest.raises(Stopped):
+            process.state()
 
 
 STARTING = """
@@ -245,46 +219,25 @@ def test_a_process_that_does_not_answer_is_not_waited_for_for_ever(weights: Path
     monkeypatch.setattr("alphazero.training.worker_process.SECONDS_TO_ANSWER", 0.1)
     monkeypatch.setattr("alphazero.training.worker_process.SECONDS_TO_LEAVE", 0.1)
     stop = threading.Event()
-    process = begin(work(), weights, stop)
-    try:
+    with ThreadPoolExecutor(1) as pool, running(work(), weights, stop) as process:
         process.state()
-        assert process.child.process.pid is not None
-        os.kill(process.child.process.pid, signal.SIGSTOP)
-        with ThreadPoolExecutor(1) as pool:
-            answer = pool.submit(process.play, 2, Until(stop.is_set))
-            stop.set()
-            try:
-                with pytest.raises(Stopped):
-                    answer.result(PATIENCE / 10)
-            finally:
-                process.close()  # the thread may still wait
-    finally:
-        process.close()
-    assert process.child.process.exitcode == -signal.SIGKILL
+        assert process.process.pid is not None
+        os.kill(process.process.pid, signal.SIGSTOP)
+        answer = pool.submit(process.play, 2, Until(stop.is_set))
+        stop.set()
+        with pytest.raises(Stopped):
+            answer.result(PATIENCE / 10)
+    assert process.process.exitcode == -signal.SIGKILL
 
 
 @pytest.mark.slow
 def test_being_asked_to_stop_ends_the_games_early(weights: Path):
-    process, stop = begin(work(), weights), threading.Event()
-    try:
+    stop = threading.Event()
+    with running(work(), weights) as process:
         process.play(2)  # it is ready
         threading.Timer(1.0, stop.set).start()
-        started = time.monotonic()
-        assert len(process.play(10**9, Until(stop.is_set))) > 0
-        assert time.monotonic() < started + 60  # else it would have gone on for days
-        stop.clear()
+        assert len(process.play(10**9, Until(stop.is_set))) > 0, "else it would have gone on for days"
         assert len(process.play(2)) > 0
-    finally:
-        process.close()
-
-
-def test_a_fault_of_the_game_comes_back_as_the_sentence_it_is(weights: Path):
-    process = begin(work("NoPlayer"), weights)
-    try:
-        with pytest.raises(GameError, match="getNextState must give a board and the next player"):
-            process.play(2)
-    finally:
-        process.close()
 
 
 def with_a_net_that_tells() -> LoadedGame:
@@ -304,10 +257,12 @@ def with_a_net_that_tells() -> LoadedGame:
 
 
 @pytest.mark.parametrize("deterministic", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_a_process_computes_in_a_fixed_order_if_the_run_does(weights: Path, deterministic: bool):
-    process = begin(replace(work(), load=with_a_net_that_tells, deterministic=deterministic), weights)
-    try:
-        with pytest.raises(EvaluationError, match=f"in a fixed order: {deterministic}"):
-            process.play(2)
-    finally:
-        process.close()
+def test_a_process_computes_in_a_fixed_order_if_the_run_does_and_its_faults_are_sentences(
+    weights: Path, deterministic: bool
+):
+    settings = replace(work(), load=with_a_net_that_tells, deterministic=deterministic)
+    with (
+        running(settings, weights) as process,
+        pytest.raises(EvaluationError, match=f"in a fixed order: {deterministic}"),
+    ):
+        process.play(2)

@@ -15,17 +15,15 @@ from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.training.parts.journal import Generation, Journal
 from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.pace import Pace
-from alphazero.training.parts.self_play import SelfPlay
+from alphazero.training.parts.pace import MOST_GATE_SHARE, Pace
 from alphazero.training.parts.store import UNCONTESTED
 
 
 class Gate:
     """The match that decides which net plays."""
 
-    def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, self_play: SelfPlay, stop: threading.Event):
-        self._lineup, self._pace, self._journal, self._self_play = lineup, pace, journal, self_play
-        self._stop = stop
+    def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, stop: threading.Event):
+        self._lineup, self._pace, self._journal, self._stop = lineup, pace, journal, stop
 
     def judge(self, generation: Generation) -> None:
         """The match, or none where the gate is off; the last one of a run asks for more than half alone."""
@@ -36,11 +34,10 @@ class Gate:
             return
         last = self._pace.is_last(generation.seconds, self._journal.lines)
         simulations = generation.figures["plies_per_game"] * gate.simulations
-        num_games = self._pace.gate_games(simulations / max(self._self_play.rate_of_match, 1e-9), last)
-        generation.figures |= self._play(generation.number, num_games, last)
+        seconds_of_game = simulations / max(self._lineup.rate_of_match(generation.figures), 1e-9)
+        generation.figures |= self._play(generation.number, self._pace.gate_games(seconds_of_game, last), last)
 
     def _threshold(self, num_games: int, last: bool) -> float:
-        """The score that lets the candidate play: in the last generation more than half is enough."""
         threshold = self._lineup.plan.config.gate.threshold
         return min(threshold, (num_games + 1) / (2 * num_games)) if last else threshold
 
@@ -49,10 +46,10 @@ class Gate:
         threshold = self._threshold(num_games, last)
         candidate = net_player(lineup, "candidate", lineup.net, simulations)
         best = net_player(lineup, "best", lineup.best, simulations)
+        seconds = self._pace.share_of_minutes(MOST_GATE_SHARE)
         match = play_in_time(
-            lineup.kernels, candidate, best, num_games, lineup.plan.seed + number, self._pace.gate_seconds, 0.0,
-            self._stop,
-        )  # fmt: skip
+            lineup.kernels, candidate, best, num_games, lineup.plan.seed + number, seconds, 0.0, self._stop
+        )
         with Progress(f"generation {number}: gate") as progress:
             for result, share in match:
                 games = count_of(result.num_games, "game")
@@ -66,7 +63,7 @@ class Gate:
             "gate_score": round(result.score, 4) if played else None,
             # where no two games are over in time, nothing speaks against the net that has learned more
             "promoted": result.score >= threshold or not played,
-            "gate_games": result.num_games,
+            "gate_games": played,
             "gate_distinct_games": result.distinct_games,
             "gate_seconds": round(time.monotonic() - begin, 3),
         }

@@ -10,7 +10,7 @@ from typing import Any
 from alphazero.errors import count_of
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.health import Watch, oscillation
-from alphazero.training.parts.pace import Pace
+from alphazero.training.parts.pace import Pace, seconds_left
 from alphazero.training.parts.trackers import Figures, Tracker
 
 logger = logging.getLogger(__name__)
@@ -71,12 +71,13 @@ class Journal:
         verdict = "promoted" if figures["promoted"] else "not promoted"
         gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.3f}"
         benchmark = {name: figures[name] for name in figures.get("benchmark_figures", ())}
+        left = seconds_left(pace.config.generations, pace.config.minutes, pace.generation, pace.seconds)
         logger.info(
             "generation %d/%d after %s: %s, %s, policy loss %.3f, value loss %.3f%s (%s)%s; %s left",
             figures["generation"], pace.config.generations, show_duration(figures["seconds"]),
             count_of(figures["games"], "game"), count_of(figures["positions"], "position"),
             figures["policy_loss"], figures["value_loss"], gate, verdict,
-            f", {show_figures(benchmark)}" if benchmark else "", show_duration(pace.seconds_left),
+            f", {show_figures(benchmark)}" if benchmark else "", show_duration(left),
         )  # fmt: skip
         for warning in self._watch.new_warnings(figures):
             logger.warning("%s", warning)

@@ -6,8 +6,7 @@ import threading
 import time
 from typing import Any
 
-from alphazero.errors import Stopped, TrainingError, count_of
-from alphazero.invocation import option
+from alphazero.errors import Stopped, count_of
 from alphazero.machine import return_free_memory
 from alphazero.progress import Progress
 from alphazero.training.parts.journal import Generation
@@ -18,7 +17,7 @@ from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.worker_process import TrainingJob
 
 
-class Learning:
+class LearningStep:
     """Lets the learner learn, here and in the processes of further devices."""
 
     def __init__(self, lineup: Lineup, pace: Pace, window: ReplayBuffer, store: Store, stop: threading.Event):
@@ -35,12 +34,6 @@ class Learning:
         training_set = self._window.training_set()
         return_free_memory()  # merging copied the whole window
         batch_size = min(plan.config.learner.batch_size, len(training_set))  # as in `TrainingSet.draws`
-        devices = len(plan.devices)
-        if devices > 1 and batch_size < 2 * devices:
-            raise TrainingError(
-                f"self-play left {count_of(len(training_set), 'different position')} to learn from, and each of "
-                f"{devices} devices needs two: choose more {option('self_play.games_per_generation')} or fewer devices"
-            )
         num_updates, progress_of_run = learner.num_updates(num_new, batch_size), self._pace.progress
         job = TrainingJob(
             self._store.learner_file(self._pace.generation), self._store.replay_files, num_updates, number,

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import threading
+import time
 import weakref
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import DeviceMemoryError, RunFolderError, count_of
+from alphazero.errors import RunFolderError, count_of
 from alphazero.game.kernels import kernels_of
 from alphazero.invocation import option
 from alphazero.nets.devices import begin_determinism, wanted_inference
@@ -21,8 +22,8 @@ from alphazero.nets.neural_net import NeuralNet, check_apart
 from alphazero.players.contestants import find_checkpoint
 from alphazero.training.config import settings_by_name
 from alphazero.training.learner import Learner
+from alphazero.training.parts.arrivals import Arrivals, most_games
 from alphazero.training.parts.growth import check_growth, read_net_settings, same_sizes
-from alphazero.training.parts.inbox import Inbox, most_games
 from alphazero.training.parts.journal import Generation
 from alphazero.training.parts.store import UNCONTESTED, Store
 from alphazero.training.plan import Assignment, RunPlan, Workers
@@ -68,9 +69,13 @@ class Lineup:
         return not same_sizes(self.sizes, self.plan.config.net)
 
     @property
-    def cpu_seconds_of_workers(self) -> float:
-        """Processor time of all workers so far, outside of this process."""
-        return self._cpu_of_closed + self.workers.cpu_seconds
+    def cpu_seconds(self) -> float:
+        """Processor time of this process and of all workers so far."""
+        return time.process_time() + self._cpu_of_closed + self.workers.cpu_seconds
+
+    def rate_of_match(self, figures: Mapping[str, Any]) -> float:
+        """Simulations a second that a match may expect after a generation with these figures."""
+        return float(figures["simulations_per_s"]) * self.workers.share_of_match
 
     @property
     def best_checkpoint(self) -> Path:
@@ -105,18 +110,14 @@ class Lineup:
             card = net.load(find_checkpoint(name, self.plan.loaded))
             fresh = self.grows and not self.net.grow_from(self.best)
             if self.grows:
-                larger = f"the larger network begins with the weights of {name}; its new parts have no effect yet"
-                logger.info("%s", "the network of the new sizes begins untrained" if fresh else larger)
+                begins = "untrained" if fresh else f"with the weights of {name}; its new parts have no effect yet"
+                logger.info("the network of the new sizes begins %s", begins)
             self.learner.begin()
             figures["learned_from_games_of" if fresh else "started_from"] = {
                 "net": name, "card_sha256": card["card_sha256"],
             }  # fmt: skip
         self._store.save_net(0, net, self.sizes, figures)
         self.best.load(self._store.checkpoint(0))
-
-    def save(self, generation: Generation) -> None:
-        """Writes the net that has learned."""
-        self._store.save_net(generation.number, self.net, self.plan.config.net, generation.figures)
 
     def take_turns(self, generation: Generation) -> None:
         """The net that has learned plays from now on if it is promoted."""
@@ -139,12 +140,6 @@ class Lineup:
         self.best = self._make_net(self.sizes)
         self.best.load(self._store.checkpoint(generation))
         self.workers = self._make_workers(slots, generation)
-        if self.workers.num_slots < slots:
-            raise DeviceMemoryError(
-                f"the network that has passed the gate leaves the GPU too little memory for "
-                f"{count_of(slots, 'game')} in progress: free some and go on with {option('resume', True)}, or begin "
-                "with a smaller net"
-            )
         self.go_on_with(games)
         logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
 
@@ -169,21 +164,17 @@ class Lineup:
             for i, worker in enumerate(self.workers.all):
                 worker.begin_at(past + i)
             return
-        begun, now = sum(name.startswith("next_game_") for name in games), len(self.workers.all)
+        begun = [len(games[f"games_{i}"]) for i in range(sum(name.startswith("next_game_") for name in games))]
+        now = [worker.num_slots for worker in self.workers.all]
         if begun != now:
             raise RunFolderError(
-                f"{path} has games of {count_of(begun, 'worker')}, and this run has {now}: go on with the same "
-                f"{option('device')} and {option('self_play.games_per_generation')}"
+                f"{path} has games of {count_of(len(begun), 'worker')}, {begun[0]} at once on each, and this run has "
+                f"{len(now)} with {now[0]}: leave {option('device')}, {option('self_play.num_slots')}, "
+                f"{option('self_play.games_per_generation')} and {option('deterministic')} as they were, and free the "
+                "GPU's memory"
             )
         for i, worker in enumerate(self.workers.all):
-            if len(games[f"games_{i}"]) != worker.num_slots:
-                raise RunFolderError(
-                    f"{path} plays {len(games[f'games_{i}'])} games at once on each thread: it cannot go on with "
-                    f"{worker.num_slots}; leave {option('self_play.num_slots')}, "
-                    f"{option('self_play.games_per_generation')} and {option('deterministic')} as they were, "
-                    "and free the GPU's memory"
-                )
-            worker.restore({name: games[f"{name}_{i}"] for name in worker.state() if f"{name}_{i}" in games})
+            worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
 
     # --- making them -------------------------------------------------------------------------------------------------
 
@@ -196,24 +187,18 @@ class Lineup:
 
     def _make_workers(self, slots: int | None, generation: int) -> Workers:
         plan, run = self.plan, weakref.proxy(self)  # else the two would hold each other in memory
-        if plan.cluster is None:
-            return LocalWorkers(
-                plan, self.kernels, self.best, self.sizes, self.inference, slots, lambda: run.best_checkpoint,
-                self._stop,
-            )  # fmt: skip
         lines = self._store.folder.metrics()  # killed before the manifest, a generation has left a line too many
         promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
         assignment = Assignment(
             plan, self.kernels, self.sizes, lambda: run.inference,
-            lambda: (run.best_generation, run.best_checkpoint), self.inbox, [0, *promoted],
+            lambda: (run.best_generation, run.best_checkpoint), self.arrivals, [0, *promoted], self._stop, slots,
         )  # fmt: skip
-        return plan.cluster.make_workers(assignment)
+        return plan.cluster.make_workers(assignment) if plan.cluster else LocalWorkers(assignment, self.best)
 
     @functools.cached_property
-    def inbox(self) -> Inbox:
+    def arrivals(self) -> Arrivals:
         """Games that a cluster has sent, or had sent in a run that goes on without one."""
-        game = self.plan.loaded.game
-        return Inbox(self._store.folder, game, self.most_games)
+        return Arrivals(self._store.folder, self.plan.loaded.game, self.most_games)
 
     @property
     def most_games(self) -> int:

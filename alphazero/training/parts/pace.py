@@ -38,8 +38,7 @@ class Pace:
     @property
     def is_over(self) -> bool:
         """The generations or the minutes are used up."""
-        minutes = self.config.minutes
-        return self.generation >= self.config.generations or 0 < minutes * 60 <= self.seconds
+        return self.generation >= self.config.generations or self.share_of_minutes(1) <= self.seconds
 
     @property
     def progress(self) -> float:
@@ -47,30 +46,9 @@ class Pace:
         by_count = self.generation / self.config.generations
         return max(by_count, self.seconds / 60 / self.config.minutes) if self.config.minutes else by_count
 
-    @property
-    def seconds_left(self) -> float:
-        """About how long the rest of the run will take, if its generations take as long as those so far."""
-        return seconds_left(self.config.generations, self.config.minutes, self.generation, self.seconds)
-
-    @property
-    def self_play_seconds(self) -> float:
-        """Seconds after which the self-play of a generation ends with fewer games; infinity without a limit."""
-        return self._share_of_minutes(SELF_PLAY_SHARE)
-
-    @property
-    def most_self_play_seconds(self) -> float:
-        """Seconds after which self-play ends even if no game is over: the minutes are used up."""
-        return max(self.self_play_seconds, self._share_of_minutes(1) - self.seconds)
-
-    @property
-    def gate_seconds(self) -> float:
-        """Seconds after which the gate ends with the games that are over."""
-        return self._share_of_minutes(MOST_GATE_SHARE)
-
-    @property
-    def matches_seconds(self) -> float:
-        """Seconds that the matches at the end take together; infinity without a limit."""
-        return self._share_of_minutes(MATCHES_SHARE)
+    def share_of_minutes(self, share: float) -> float:
+        """Seconds; infinitely many if the run has no time limit."""
+        return share * 60 * self.config.minutes or math.inf
 
     def is_last(self, seconds: float, lines: Sequence[Mapping[str, Any]]) -> bool:
         """The run ends after the generation under way, which has played and learned for so many `seconds`.
@@ -78,22 +56,18 @@ class Pace:
         The gate and what follows are taken to need half as long again, or as much more as in the generations before,
         whose `lines` of figures these are.
         """
-        most, share = 60 * self.config.minutes, 1.5
-        begun = {"generation": 0, "seconds": 0.0}
+        share, begun = 1.5, {"generation": 0, "seconds": 0.0}
         for before, line in itertools.pairwise((begun, *lines[-LATELY - 1 :])):
             worked = line.get("self_play_seconds", 0.0) + line.get("learning_seconds", 0.0)
             if worked and line["generation"] == before["generation"] + 1:
                 share = max(share, (line["seconds"] - before["seconds"]) / worked)
-        return self.generation + 1 >= self.config.generations or 0 < most <= self.seconds + share * seconds
+        ends = self.share_of_minutes(1) <= self.seconds + share * seconds
+        return ends or self.generation + 1 >= self.config.generations
 
     def gate_games(self, seconds_of_game: float, last: bool) -> int:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""
         wanted = max(self.config.gate.games, LAST_GATE_GAMES) if last else self.config.gate.games
-        return games_that_fit(wanted, LEAST_GATE_GAMES, seconds_of_game, self._share_of_minutes(GATE_SHARE))
-
-    def _share_of_minutes(self, share: float) -> float:
-        """Seconds; infinitely many if the run has no time limit."""
-        return share * 60 * self.config.minutes or math.inf
+        return games_that_fit(wanted, LEAST_GATE_GAMES, seconds_of_game, self.share_of_minutes(GATE_SHARE))
 
 
 def games_that_fit(wanted: int, least: int, seconds_of_game: float, seconds: float) -> int:

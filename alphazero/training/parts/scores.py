@@ -18,8 +18,7 @@ from alphazero.progress import Progress
 from alphazero.training.parts.gate import net_player
 from alphazero.training.parts.journal import OF_PROGRESS, Generation, Journal, describe_progress, show_duration
 from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.pace import Pace, games_that_fit
-from alphazero.training.parts.self_play import SelfPlay
+from alphazero.training.parts.pace import MATCHES_SHARE, Pace, games_that_fit
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +30,7 @@ class Scores:
         self, lineup: Lineup, journal: Journal, benchmark: Callable[[Player], Mapping[str, float]] | None = None
     ):
         self._lineup, self._journal, self.benchmark = lineup, journal, benchmark
-        self._first_figure, self._said_not_finite = "", False
+        self._first_figure = ""
 
     def add(self, generation: Generation) -> None:
         """Adds the figures of the candidate, which `save` has written."""
@@ -53,29 +52,26 @@ class Scores:
             raise InvalidSetting(
                 f"a figure of the game's benchmark is called {clashes[0]}, as is one of the run: rename it"
             )
-        wrong = [f"{name} {figure}" for name, figure in figures.items() if not math.isfinite(figure)]
-        if wrong and not self._said_not_finite:
-            logger.warning(
-                "the game's benchmark gave %s: figures that are no finite numbers are left out", ", ".join(wrong)
-            )
-            self._said_not_finite = True
-        return {name: figure for name, figure in figures.items() if math.isfinite(figure)}
+        finite = {name: figure for name, figure in figures.items() if math.isfinite(figure)}
+        if wrong := sorted(figures.keys() - finite.keys()):
+            logger.warning("the game's benchmark gave no finite numbers for %s, so they are left out", ", ".join(wrong))
+        return finite
 
 
 class LastMatches:
     """The matches of the best net after the last generation."""
 
-    def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, self_play: SelfPlay, stop: threading.Event):
-        self._lineup, self._pace, self._journal, self._self_play = lineup, pace, journal, self_play
-        self._stop = stop
+    def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, stop: threading.Event):
+        self._lineup, self._pace, self._journal, self._stop = lineup, pace, journal, stop
 
     def describe(self, opponents: Sequence[Player]) -> str:
         """A sentence on what will be played."""
-        names, limit = ", ".join(opponent.name for opponent in opponents), self._pace.matches_seconds
-        each = "each of " * (len(opponents) > 1)
-        games = count_of(self._lineup.plan.config.evaluation.games, "game") if names else "no games"
-        sentence = f"after the last generation the best net plays {games}" + f" against {each}{names}" * bool(names)
-        if names and math.isfinite(limit):
+        names, limit = ", ".join(opponent.name for opponent in opponents), self._pace.share_of_minutes(MATCHES_SHARE)
+        if not names:
+            return "after the last generation the best net plays no games"
+        games, each = count_of(self._lineup.plan.config.evaluation.games, "game"), "each of " * (len(opponents) > 1)
+        sentence = f"after the last generation the best net plays {games} against {each}{names}"
+        if math.isfinite(limit):
             most = f"about {show_duration(limit)} at most (fewer games if they are slow, or none)"
             sentence += f"; that takes additional time after {option('minutes')}, {most}"
         return sentence
@@ -88,7 +84,7 @@ class LastMatches:
         results, settings = [], self._lineup.plan.config.evaluation
         for opponent in opponents:
             self._journal.enter(f"matches at the end: {count_of(settings.games, 'game')} against {opponent.name}")
-            seconds = self._pace.matches_seconds / len(opponents)
+            seconds = self._pace.share_of_minutes(MATCHES_SHARE) / len(opponents)
             match = self.against(opponent, settings.games, seconds)
             if not match.num_games:
                 logger.warning(
@@ -106,10 +102,11 @@ class LastMatches:
         """A match of the best net that is over after so many seconds, of as many games as fit."""
         lineup, simulations = self._lineup, self._lineup.plan.config.evaluation.simulations
         player = net_player(lineup, "best", lineup.best, simulations)
-        lines, rate = self._journal.lines, self._self_play.rate_of_match
-        plies = lines[-1].get("plies_per_game", 0.0) if lines else 0.0
-        if rate:  # before all games begin side by side, and each ply takes long
-            num_games = games_that_fit(num_games, 2, plies / 2 * simulations / rate, seconds)
+        plies = 0.0
+        for line in self._journal.lines[-1:]:
+            plies = line["plies_per_game"]
+            if rate := lineup.rate_of_match(line):  # before all games begin side by side, and each ply takes long
+                num_games = games_that_fit(num_games, 2, plies / 2 * simulations / rate, seconds)
         if lineup.kernels.game.compiled:  # what is compiled takes no time of the match
             for each in (player, opponent):
                 get_ready(lineup.kernels, each)

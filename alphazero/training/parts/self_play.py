@@ -13,7 +13,7 @@ from alphazero.progress import Progress
 from alphazero.training.health import describe_samples
 from alphazero.training.parts.journal import Generation, Journal, show_duration
 from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.pace import Pace
+from alphazero.training.parts.pace import SELF_PLAY_SHARE, Pace
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayCounts, Until, play_games
 
@@ -23,14 +23,11 @@ MEASURED = "simulations_per_s", "cache_hits", "bytes_per_position"
 """Figures of how games are played; without any, those of the generation before stand."""
 
 
-class SelfPlay:
+class SelfPlayStep:
     """Lets the workers play, and tells how fast."""
 
     def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, stop: threading.Event):
         self._lineup, self._pace, self._journal, self._stop = lineup, pace, journal, stop
-        self._said_share = False
-        self.rate_of_match = 0.0
-        """Simulations a second that a match of this generation may expect."""
 
     def play(self, generation: Generation) -> Samples:
         """The samples of as many games as are wanted, or as fit into the time, which may be none. Raises Stopped.
@@ -39,7 +36,10 @@ class SelfPlay:
         """
         generation.enter("self-play")
         wanted, pace = self._lineup.plan.config.self_play.games_per_generation, self._pace
-        limits = pace.self_play_seconds, pace.most_self_play_seconds
+        seconds_of_play = pace.share_of_minutes(SELF_PLAY_SHARE)
+        # even if no game is over, it ends when the minutes are used up
+        most = max(seconds_of_play, pace.share_of_minutes(1) - pace.seconds)
+        until = Until(self._stop.is_set, seconds_of_play, most)
         workers = self._lineup.workers
         begin, before = workers.begin_counting()
 
@@ -50,14 +50,14 @@ class SelfPlay:
 
             def show() -> None:
                 now, seconds = counts()
+                # as long as no game is over, nothing tells that self-play ends sooner than it must
+                limit = until.most_seconds if seconds > until.seconds or not now.games else until.seconds
                 progress.show(
-                    # as long as no game is over, nothing tells that self-play ends sooner than it must
-                    min(1.0, max(now.games / wanted, seconds / limits[seconds > limits[0] or not now.games])),
+                    min(1.0, max(now.games / wanted, seconds / limit)),
                     f"{now.games} of {wanted} games, {now.positions / seconds:,.0f} positions/s, "
                     f"{now.simulations / seconds:,.0f} simulations/s",
                 )
 
-            until = Until(self._stop.is_set, *limits)
             samples = play_games(workers.all, wanted, self._lineup.net.use_threads, until, show)
         if self._stop.is_set():
             raise Stopped
@@ -70,16 +70,13 @@ class SelfPlay:
                 f"no game of self-play was over after {show_duration(generation.seconds)}, so there is nothing to "
                 f"learn from: give more {option('minutes')}, or fewer {option('search.num_simulations')}"
             )
-        else:
-            logger.info("no game of generation %d was over in time, so the run ends without it", generation.number)
         return samples
 
     def _describe(self, samples: Samples, played: SelfPlayCounts, seconds: float) -> dict[str, Any]:
         workers, lines = self._lineup.workers, self._journal.lines
         share = workers.share_of_network(played, seconds)
-        if not self._said_share and share is not None:
+        if share is not None and not lines:
             logger.info("self-play uses %.0f%% of the network's capacity", 100 * share)
-            self._said_share = True
         figures = {
             "games": played.games,
             "positions": len(samples),
@@ -91,9 +88,6 @@ class SelfPlay:
             "self_play_seconds": round(seconds, 3),
             **workers.figures(),
         }
-        self.rate_of_match = figures["simulations_per_s"] * workers.share_of_match
         if not played.simulations and lines:  # the games had waited, and nobody has played since
-            last = lines[-1]
-            figures |= {name: last[name] for name in MEASURED if name in last}
-            self.rate_of_match = last.get("simulations_per_s", 0) / max(1, last.get("cluster_workers") or 1)
+            figures |= {name: lines[-1][name] for name in MEASURED if name in lines[-1]}
         return figures

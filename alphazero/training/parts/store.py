@@ -14,10 +14,8 @@ import numpy as np
 
 from alphazero.fingerprint import name_rules
 from alphazero.invocation import option
-from alphazero.nets.neural_net import NeuralNet, Trainer, check_saved
+from alphazero.nets.neural_net import NeuralNet, check_saved
 from alphazero.storage.arrays import write_npz
-from alphazero.storage.checkpoint import read_card
-from alphazero.storage.files import sha256_of
 from alphazero.storage.manifest import Manifest
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import settings_by_name
@@ -35,9 +33,9 @@ class Store:
 
     def __init__(self, folder: RunFolder, plan: RunPlan):
         self.folder, self._plan = folder, plan
-        self._of_window: dict[str, str] = {}
+        self.of_window: dict[str, str] = {}
         """The files of the generations in the replay window, and their SHA-256."""
-        self._rules = name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
+        self.rules = name_rules(plan.loaded.game)  # once: the file may change or go while the game trains
 
     def checkpoint(self, generation: int) -> Path:
         """The file of a generation's net."""
@@ -54,12 +52,12 @@ class Store:
     @property
     def replay_files(self) -> tuple[Path, ...]:
         """The files of the samples in the window."""
-        return tuple(self.folder.path / name for name in self._of_window if name.startswith("replay_"))
+        return tuple(self.folder.path / name for name in self.of_window if name.startswith("replay_"))
 
     def find(self, manifest: Manifest, generations: tuple[int, ...]) -> None:
         """Takes over the files of a window that is read again."""
         kept = {self.replay_file(number).name for number in generations}
-        self._of_window = {
+        self.of_window = {
             name: sha for name, sha in manifest.files.items() if name in kept or name.startswith("played_")
         }
 
@@ -69,61 +67,20 @@ class Store:
         window.add(generation, samples)
         for kind, arrays in {"replay": samples.arrays(), **also}.items():
             name = f"{kind}_{generation:04d}.npz"
-            self._of_window[name] = self.write_npz(name, arrays)
+            self.of_window[name] = self.write_npz(name, arrays)
         kept = {f"_{number:04d}.npz" for number, _ in window.generations}
-        self._of_window = {name: sha for name, sha in self._of_window.items() if name[name.index("_") :] in kept}
+        self.of_window = {name: sha for name, sha in self.of_window.items() if name[name.index("_") :] in kept}
 
     def save_net(self, generation: int, net: NeuralNet, sizes: Any, figures: Mapping[str, Any]) -> None:
         """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
         self.folder.check()
-        kept = ("gate_score", "promoted", *ORIGINS)
         card: dict[str, Any] = {"game": self._plan.loaded.game.name, "net": settings_by_name(sizes)}
         card |= {"generation": generation, "search": asdict(self._plan.config.search)}
-        card |= {name: figure for name, figure in figures.items() if name in kept}
+        card |= {name: x for name, x in figures.items() if name in ("gate_score", "promoted", *ORIGINS)}
         if maker := self._plan.names_of_parts.get("make_net"):
             card["made_by"] = maker
         net.save(self.checkpoint(generation), card)
         check_saved(net, self.checkpoint(generation), card)
-
-    def commit(
-        self,
-        generation: int,
-        best: int,
-        trainer: Trainer,
-        games: Mapping[str, np.ndarray],
-        window: ReplayBuffer,
-        state: Mapping[str, Any],
-        figures: Mapping[str, Any],
-    ) -> None:
-        """Writes all that the next generation starts from; the manifest comes last.
-
-        `best`: the generation whose net plays. `games`: those in progress. `state`: what else the manifest holds.
-        """
-        self.folder.check()
-        learner, games_file = self.learner_file(generation), f"games_{generation:04d}.npz"
-        trainer.save(learner)
-        check_saved(trainer, learner, {})
-        files = {games_file: self.write_npz(games_file, games), **self._of_window}
-        for checkpoint in {self.checkpoint(generation), self.checkpoint(best), learner}:
-            card = checkpoint.with_suffix(".json")
-            files |= {checkpoint.name: read_card(card)["weights"]["sha256"], card.name: sha256_of(card)}
-        if figures:
-            self.folder.append_metrics(figures)
-        plan = self._plan
-        whole = {
-            "best": best,
-            "seed": plan.seed,
-            "threads": plan.threads,
-            "devices": plan.device_kinds,
-            "deterministic": plan.deterministic,
-            "rules": self._rules,
-            "replay": [number for number, _ in window.generations],
-            "samples": [len(samples) for _, samples in window.generations],
-            **state,
-        }
-        if targets := plan.names_of_parts.get("value_targets"):
-            whole["value_targets"] = targets
-        self.folder.commit(generation, files, whole, plan.config.keep)
 
     def write_npz(self, name: str, arrays: Mapping[str, np.ndarray]) -> str:
         """As `arrays.write_npz`, with our settings in the error about a file that is too large."""

@@ -40,11 +40,9 @@ class TensorBoard:
         """As in Tracker."""
         if self._skipped or importlib.util.find_spec("tensorboard") is None:
             return
-        if self._folder.is_symlink():
-            logger.warning("%s is a link, so TensorBoard gets no figures: move it away", self._folder)
-            self._skipped = True
-            return
         try:
+            if self._folder.is_symlink():
+                raise StorageError(f"{self._folder} is a link: move it away")
             from torch.utils.tensorboard import SummaryWriter
         except Exception as error:  # a mere folder of that name, or an installation that lacks or breaks something
             logger.warning("TensorBoard cannot be loaded, so it gets no figures: %s", error)
@@ -80,8 +78,7 @@ def _failing_quietly() -> Iterator[None]:
 def check_wandb() -> None:
     """Raises InvalidSetting if wandb is not installed."""
     if importlib.util.find_spec("wandb") is None:
-        flag = option("wandb")
-        raise InvalidSetting(f"{flag} needs the package wandb: install it by `pip install wandb`, or leave {flag} out")
+        raise InvalidSetting(f"{option('wandb')} needs the package wandb: install it by `pip install wandb`")
 
 
 class Wandb:
@@ -95,10 +92,9 @@ class Wandb:
 
         The folder tells the id of a run that goes on, and never the project: no file of a run sends figures anywhere.
         """
-        check_wandb()
-        self._lost = False
         import wandb
 
+        self._lost = False
         for name in ("wandb", ".wandb"):  # the second one is taken where it is there
             if (folder / name).is_symlink():
                 raise InvalidSetting(f"wandb cannot begin, since {folder / name} is a link: move it away")
@@ -116,8 +112,7 @@ class Wandb:
             raise InvalidSetting(
                 f"wandb cannot begin ({reason}): log in by `wandb login`, or set WANDB_MODE=offline"
             ) from error
-        where = f"offline, in {self._run.dir}" if self._run.offline else self._run.url
-        logger.info("wandb: project %s, run %s, %s", project, known.id, where)
+        logger.info("wandb: project %s, run %s, %s", project, known.id, self._run.url or f"in {self._run.dir}")
         for line in lines:
             if line["generation"] >= self._run.step:
                 self.add(line)

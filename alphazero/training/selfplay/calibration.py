@@ -105,8 +105,7 @@ def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> floa
 def rate_on_processor(kernels: Kernels, net: NeuralNet, threads: int) -> float:
     """Positions per second that the network evaluates on so many threads of the processor."""
     states = kernels.start_states(CHUNK)
-    masks, _, _ = kernels.describe_all(states)
-    planes = kernels.observations(states)
+    planes, (masks, _, _) = kernels.observations(states), kernels.describe_all(states)
 
     def ask_often(count: int) -> None:
         for _ in range(count):
@@ -118,16 +117,14 @@ def rate_on_processor(kernels: Kernels, net: NeuralNet, threads: int) -> float:
 
 def calls_per_second(call_often: Callable[[int], None]) -> float:
     """The median of three measurements; `call_often(n)` makes n calls."""
-    call_often(1)
-    count, took = 1, 0.0
-    while took < SECONDS:
+
+    def seconds(count: int) -> float:
         begin = time.perf_counter()
         call_often(count)
-        took = time.perf_counter() - begin
+        return time.perf_counter() - begin
+
+    seconds(1)
+    count = 1
+    while seconds(count) < SECONDS:
         count *= 2
-    rates = []
-    for _ in range(3):
-        begin = time.perf_counter()
-        call_often(count // 2)
-        rates.append(count // 2 / (time.perf_counter() - begin))
-    return statistics.median(rates)
+    return count / statistics.median(seconds(count) for _ in range(3))

@@ -23,10 +23,10 @@ from alphazero.training.selfplay.exploration import draw_actions, explore, open_
 from alphazero.training.selfplay.past import Past
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
 from alphazero.training.selfplay.value_targets import ValueTargets, lambda_returns
-from alphazero.training.selfplay.worker import LEAST_GAMES, NO_LIMIT, SelfPlayCounts, Until
+from alphazero.training.selfplay.worker import LEAST_GAMES, NO_LIMIT, SelfPlayCounts, Until, Worker
 
 
-class SelfPlay:
+class SelfPlay(Worker):
     """A `Worker` on the thread that calls it."""
 
     def __init__(
@@ -127,16 +127,10 @@ class SelfPlay:
         """
         return np.concatenate([np.empty((0, 3), np.int64), *self._ended])
 
-    cpu_seconds = 0.0
-    """A thread's processor time counts as that of its process."""
-
     def forget(self) -> None:
         """Clears the cache of the network's answers."""
         if self._evaluator:
             self._evaluator.clear()
-
-    def close(self) -> None:
-        """Does nothing: a thread lives only while it plays."""
 
     def _begin_games(self, slots: np.ndarray, numbers: np.ndarray) -> None:
         """Begins the games of those numbers in the slots."""

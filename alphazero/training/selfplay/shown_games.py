@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from alphazero.errors import StorageError
-from alphazero.game import Game, Position
+from alphazero.game import Game
 from alphazero.game.functions import plain
 from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
@@ -58,22 +58,16 @@ def actions_of(game: Game, finished: FinishedGame, seed: int, opening_plies: int
     if not np.array_equal(position.state, finished.states[0]):
         return None
     for state in finished.states[1:]:
-        after = _successor(position, state)
+        legal = position.legal_actions
+        if isinstance(game, PythonGame):  # its state tells the action, and to play all others can take long
+            told = game.actions_of(state)[-1:] if state[0] == position.ply + 1 <= game.max_plies else []
+            legal = [action for action in told if action in legal]
+        children = (position.play(action) for action in legal)
+        after = next((child for child in children if np.array_equal(child.state, state)), None)
         if after is None:
             return None
         position = after
     return position.actions
-
-
-def _successor(position: Position, state: np.ndarray) -> Position | None:
-    """The position with that state after one action."""
-    legal = position.legal_actions
-    if isinstance(position.game, PythonGame):  # its state tells the action, and to play all others can take long
-        comes_next = state[0] == position.ply + 1 <= position.game.max_plies
-        told = position.game.actions_of(state)[-1:] if comes_next else []
-        legal = [action for action in told if action in legal]
-    children = (position.play(action) for action in legal)
-    return next((child for child in children if np.array_equal(child.state, state)), None)
 
 
 def records_of_games(
@@ -81,14 +75,12 @@ def records_of_games(
 ) -> list[GameRecord]:
     """The records of finished games, each with its number of opening plies; `player` played both sides."""
     records = []
-    for one, opening_plies in finished:
-        actions = actions_of(game, one, seed, opening_plies)
-        if actions is None:
-            continue
-        words, end = words_of(game.start(), actions), game.position(actions)
-        result = RESULTS[end.outcome] if end.terminal else "*"
-        opening, moves = tuple(words[:opening_plies]), tuple(words[opening_plies:])
-        records.append(GameRecord(name, one.number, (player, player), opening, moves, result, (0.0, 0.0), seed))
+    for one, plies in finished:
+        if (actions := actions_of(game, one, seed, plies)) is not None:
+            words, end = tuple(words_of(game.start(), actions)), game.position(actions)
+            result = RESULTS[end.outcome] if end.terminal else "*"
+            players, seconds = (player, player), (0.0, 0.0)
+            records.append(GameRecord(name, one.number, players, words[:plies], words[plies:], result, seconds, seed))
     return records
 
 

@@ -12,6 +12,7 @@ import statistics
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,11 +44,6 @@ def speedup(share: float, threads: int) -> float:
     return rate
 
 
-def share_of(speedup_of_two: float) -> float:
-    """The share of a step under the lock by which two threads have that speed-up: the inverse of `speedup`."""
-    return min(1.0, math.sqrt(max(0.0, 2.0 / speedup_of_two - 1.0)))
-
-
 def threads_that_pay(share: float, most: int) -> int:
     """The most threads, up to `most`, that each have `LEAST_EFFICIENCY` of a lonely thread's speed; at least 1."""
     count = 1
@@ -69,18 +65,14 @@ def share_under_lock(kernels: Kernels, config: SearchConfig, num_trees: int, net
         times = [(_seconds(pool, searches[:1], count), _seconds(pool, searches, count)) for _ in range(REPEATS)]
     step = statistics.median(one for one, _ in times) / count / SIMULATIONS
     two = statistics.median(2 * one / both for one, both in times)
-    return step * share_of(two) / (step + num_trees / network_rate)
-
-
-class _FreeNet:
-    """Answers at once: equal priors, value 0."""
-
-    def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return legal_masks.astype(np.float32), np.zeros(len(observations), np.float32)
+    share = math.sqrt(max(0.0, 2.0 / two - 1.0))  # the inverse of `speedup` for two threads
+    return step * min(1.0, share) / (step + num_trees / network_rate)
 
 
 def _search(kernels: Kernels, config: SearchConfig, num_trees: int) -> Callable[[], object]:
-    net: Any = _FreeNet()
+    net: Any = SimpleNamespace(  # answers at once
+        evaluate=lambda planes, legal_masks: (legal_masks.astype(np.float32), np.zeros(len(planes), np.float32))
+    )
     settings = SearchConfig(num_simulations=SIMULATIONS, gumbel_actions=config.gumbel_actions)
     search = Search(kernels, settings, Evaluator(kernels, net, 0, sees_wins=True), num_trees)
     states, numbers = kernels.start_states(num_trees), np.arange(num_trees)

@@ -9,6 +9,7 @@ game's module or SPEC holds under that name:
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -75,13 +76,11 @@ def _returns(games: Recordings, td_lambda: float) -> np.ndarray:
 
 def check_targets(targets: Any, games: Recordings) -> np.ndarray:
     """The targets as `float32`; raises InvalidSetting if their shape or a known one of them is not allowed."""
-    wanted = f"it must give one target for each ply of the recordings, here {games.done.shape}"
-    try:
-        targets = np.asarray(targets, np.float32)
-    except (TypeError, ValueError):
-        raise InvalidSetting(f"the value target gave {quote(targets)}: {wanted}") from None
-    if targets.shape != games.done.shape:
-        raise InvalidSetting(f"the value target gave an array of shape {targets.shape}: {wanted}")
-    if not (np.abs(targets[games.known]) <= 1.0 + 1e-6).all():  # also where one is nan
-        raise InvalidSetting("the value target gave a number that does not lie between -1 and 1: check its formula")
-    return targets
+    with contextlib.suppress(TypeError, ValueError):
+        array = np.asarray(targets, np.float32)
+        if array.shape == games.done.shape and (np.abs(array[games.known]) <= 1.0 + 1e-6).all():  # not if one is nan
+            return array
+    raise InvalidSetting(
+        f"the value target gave {quote(targets)}: it must give one number between -1 and 1 for each ply of the "
+        f"recordings, here {games.done.shape}"
+    )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import threading
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import astuple, dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
@@ -51,7 +52,7 @@ class SelfPlayCounts:
         return SelfPlayCounts(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
-class Worker(Protocol):
+class Worker:
     """Plays games by the network that plays at the time; its games go on from call to call.
 
     A worker keeps `num_slots` games going. Its games are numbered `first_game`, `first_game + game_stride`, ...: the
@@ -61,33 +62,35 @@ class Worker(Protocol):
     num_slots: int
     """Games played at once."""
 
-    @property
-    def cpu_seconds(self) -> float:
-        """Processor time outside of this process."""
+    cpu_seconds = 0.0
+    """Processor time outside of this process."""
 
+    @abstractmethod
     def counts(self) -> SelfPlayCounts:
         """Counts since the worker began; any thread may ask while it plays."""
 
+    @abstractmethod
     def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
         """Plays until `num_games` more games are over; returns their samples, in the order in which they ended."""
 
+    @abstractmethod
     def finished_games(self) -> list[tuple[FinishedGame, int]]:
         """Some of the games that ended in the last call of `play`, and the random plies that each began with."""
 
+    @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
         """The games in progress, for `restore`; `games int64[num_slots]` are their numbers."""
 
+    @abstractmethod
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Goes on with the games of `state`."""
 
+    @abstractmethod
     def begin_at(self, first_game: int) -> None:
         """Begins new games in place of those in progress, numbered from `first_game` on."""
 
     def forget(self) -> None:
-        """Clears the cache of the network's answers: the weights may have changed."""
-
-    def close(self) -> None:
-        """Ends the worker; a second call does nothing."""
+        """Clears the cache of the network's answers, if it is not cleared in every call of `play`."""
 
 
 def play_games(
