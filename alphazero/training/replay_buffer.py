@@ -49,12 +49,10 @@ class Samples:
     def check(self) -> None:
         """Raises TrainingError if a number is not finite."""
         for name, array in self.arrays().items():
-            if array.dtype.kind == "f" and (
-                wrong := int((~np.isfinite(array).reshape(len(array), -1).all(axis=1)).sum())
-            ):
+            if array.dtype.kind == "f" and not np.isfinite(array).all():
                 raise TrainingError(
-                    f"self-play gave {wrong:,} of {len(self):,} samples with {name} that are no finite numbers: the "
-                    "network that plays, or the function of the value targets, gives such numbers"
+                    f"self-play gave samples with {name} that are no finite numbers: the network that plays, or the "
+                    "function of the value targets, gives such numbers"
                 )
 
     @staticmethod

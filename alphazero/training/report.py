@@ -101,7 +101,10 @@ def read_evaluation(run: Path) -> Evaluation | None:
 
 def lost_matches(run: Path, settings: Mapping[str, Any], last: Mapping[str, Any]) -> str:
     """A sentence if a run is over after its `last` line of metrics and has no `evaluation.json`; else ""."""
-    is_over = last["generation"] >= settings["generations"] or 0 < 60 * settings["minutes"] <= last["seconds"]
+    generations, minutes = settings.get("generations"), settings.get("minutes")
+    if not isinstance(generations, int) or not isinstance(minutes, int | float):  # whatever wrote them
+        return ""
+    is_over = last["generation"] >= generations or 0 < 60 * minutes <= last["seconds"]
     if not is_over or os.path.lexists(run / EVALUATION) or holder_of(run):
         return ""
     return f"{run} is over without {EVALUATION}, its last matches: {option('resume', True)} plays them again"

@@ -18,17 +18,16 @@ class Together:
 
     def __init__(self, children: Sequence[WorkerProcess], on_processor: bool):
         self.children, self._on_processor = children, on_processor
-        self._leave: Callable[[], None] | None = None
-        self._meeting: tempfile.TemporaryDirectory[str] | None = None
-        """The folder in which they meet, as long as they learn together."""
+        self._meeting: contextlib.ExitStack | None = None
+        """As long as they are connected: ends that, and removes the folder in which they have met."""
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
         if not self.children:
             return learn_here()
         pool = ThreadPoolExecutor(len(self.children))
-        if self._leave is None:
-            self._leave = self._meet(trainer, pool)
+        if self._meeting is None:
+            self._meet(trainer, pool)
         parts = [pool.submit(child.ask, "learn", job) for child in self.children]
         for part in parts:
             part.add_done_callback(self._end_if_failed)
@@ -47,25 +46,21 @@ class Together:
 
     def leave(self) -> None:
         """Ends the connections between those who learn together; a second call does nothing."""
-        leave, self._leave = self._leave, None
-        if leave:
-            leave()
+        meeting, self._meeting = self._meeting, None
+        if meeting:
+            meeting.close()
 
-    def close(self) -> None:
-        """Removes what they met in; a second call does nothing."""
-        if self._meeting:
-            self._meeting.cleanup()
-
-    def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> Callable[[], None]:
+    def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> None:
         # all networks are made before: one that fails later is waited for
         raise_first([pool.submit(child.ask, "make") for child in self.children])
-        self._meeting = tempfile.TemporaryDirectory()
-        size, meeting = 1 + len(self.children), Path(self._meeting.name) / "meeting"
-        parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.children, start=1)]
-        with _their_reasons_first(parts):
-            leave = trainer.join(meeting, 0, size)
-        raise_first(parts)
-        return leave
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            size, meeting = 1 + len(self.children), Path(folder) / "meeting"
+            parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.children, start=1)]
+            with _their_reasons_first(parts):
+                stack.callback(trainer.join(meeting, 0, size))
+            raise_first(parts)
+            self._meeting = stack.pop_all()
 
 
 @contextlib.contextmanager

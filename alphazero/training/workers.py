@@ -94,7 +94,6 @@ class LocalWorkers(Workers):
             self.together.leave()
         finally:
             end_all([worker for worker in self.all if isinstance(worker, WorkerProcess)])
-            self.together.close()
             self.all.clear()
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:

@@ -198,7 +198,7 @@ def shown_after(plies: int) -> dict[str, np.ndarray]:
     ("change", "message"),
     [
         (lambda c: {"games": c.games[:-1]}, "not of its samples"),
-        (lambda c: {"games": np.concatenate([c.games[:1], c.games[:1], c.games[2:]])}, "twice|do not have"),
+        (lambda c: {"games": np.concatenate([c.games[:1], c.games[:1], c.games[2:]])}, "twice|not of its"),
         (lambda c: {"games": c.games - [[10_000, 0, 0]]}, "its values lie between"),
         (lambda c: {"policies": np.full_like(c.samples.policies, np.nan)}, "its values lie between"),
         (lambda c: {"values": c.samples.values * 0 + 3}, "its values lie between"),

@@ -87,20 +87,6 @@ def test_the_positions_are_of_all_ages():
 @each_game
 @each_kind
 def test_visits_values_and_policies_keep_their_bounds(name: str, count: int, kind: str):
-    search, found = search_all(name, count, KINDS[kind], planted)
-    masks, _, _ = kernels_of(name).describe_all(positions(name, count)[0])
-    assert (found.visit_counts.sum(axis=1) == SIMULATIONS).all()
-    assert (found.visit_counts[~masks] == 0).all() and (found.policy[~masks] == 0).all()
-    np.testing.assert_allclose(found.policy.sum(axis=1), 1, atol=1e-5)
-    assert (np.abs(found.values) <= 1).all()
-    unproven = search.tree.action_proven[:, 0] == UNPROVEN
-    assert (np.abs(found.q[masks & unproven]) <= 1 + 1e-6).all()
-    assert masks[np.arange(count), found.actions].all()
-
-
-@each_game
-@each_kind
-def test_a_finished_game_is_never_expanded_nor_asked_about(name: str, count: int, kind: str):
     asked = 0
 
     def watched(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -109,8 +95,15 @@ def test_a_finished_game_is_never_expanded_nor_asked_about(name: str, count: int
         assert not kernels_of(name).describe_all(states)[1].any()
         return planted(states, legal_masks)
 
-    search, _ = search_all(name, count, KINDS[kind], watched)
+    search, found = search_all(name, count, KINDS[kind], watched)
+    masks, _, _ = kernels_of(name).describe_all(positions(name, count)[0])
+    assert (found.visit_counts.sum(axis=1) == SIMULATIONS).all()
+    assert (found.visit_counts[~masks] == 0).all() and (found.policy[~masks] == 0).all()
+    np.testing.assert_allclose(found.policy.sum(axis=1), 1, atol=1e-5)
+    assert (np.abs(found.values) <= 1).all()
     tree, nodes, open_nodes = search.tree, 0, 0
+    assert (np.abs(found.q[masks & (tree.action_proven[:, 0] == UNPROVEN)]) <= 1 + 1e-6).all()
+    assert masks[np.arange(count), found.actions].all()
     for b in range(count):
         size = int(tree.size[b])
         terminal = kernels_of(name).describe_all(tree.states[b, :size])[1]

@@ -40,13 +40,10 @@ def edited(place: str, edit: Edit) -> str:
     [
         (never("full"), "thing is None or self.full", "False"),
         (always("full"), "thing is None or self.full", "True"),
-        (never("name"), "args if name", "args if False"),
         (without("write"), "self.write(thing, sync=True)", "pass"),
         (without("count"), "self.count = self.count + 1", "pass"),
         (instead("thing is None or ...", "self.full"), "thing is None or self.full", "self.full"),
-        (instead("self.write(...)", "self.keep(thing)"), "self.write(thing, sync=True)", "self.keep(thing)"),
         (instead("self.write(...)", "raise"), "self.write(thing, sync=True)", "raise"),
-        (instead("self.count = ...", "self.count = 0"), "self.count = self.count + 1", "self.count = 0"),
         (instead("if ...: ...", "pass"),
          'if thing is None or self.full:\n            raise ValueError(f"nothing: {thing}")', "pass"),
         (instead("except OSError as error: ...", "except OSError: raise"),

@@ -126,6 +126,7 @@ def test_a_whole_run_leaves_everything_behind(undisturbed):
     for generation in range(5):
         tensors, card = load_checkpoint(undisturbed / f"generation_{generation:04d}.safetensors")
         assert card["game"] == "tictactoe" and card["generation"] == generation and tensors
+        assert card["net"] == asdict(TINY.net) and card["parameters"] > 100 and card["flops_per_position"] > 1000
     first, last = (load_checkpoint(undisturbed / f"generation_{n:04d}.safetensors")[0] for n in (0, 4))
     assert any(not np.array_equal(first[name], last[name]) for name in first)
 
@@ -270,16 +271,6 @@ def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monke
     run_all(tmp_path / "run", replace(growing, generations=1))
     with RunFolder.open(tmp_path / "run") as folder, pytest.raises(InvalidSetting, match="the gate, which is off"):
         make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
-
-
-@pytest.mark.slow
-def test_the_same_seed_gives_the_same_run_and_another_seed_another(undisturbed, tmp_path):
-    run_all(tmp_path / "again")
-    assert checksums(tmp_path / "again") == checksums(undisturbed)
-    with RunFolder.create(tmp_path / "other", {}) as folder:
-        make_coach(folder, seed=1).run()
-    name = "generation_0003.safetensors"
-    assert checksums(tmp_path / "other")[name] != checksums(undisturbed)[name]
 
 
 @pytest.mark.parametrize(
@@ -471,10 +462,6 @@ def test_another_seed_or_thread_count_is_refused_on_resume(undisturbed):
         make_coach(folder, seed=3).run()
 
 
-def test_settings_survive_json():
-    assert config_from_dict(RunConfig, json.loads(json.dumps(asdict(TINY))), "config.json") == TINY
-
-
 @pytest.mark.parametrize(
     "damage",
     [
@@ -490,18 +477,9 @@ def test_settings_of_another_version_are_refused(damage):
         config_from_dict(RunConfig, damage(asdict(TINY)), "config.json")
 
 
-def test_shipped_presets_are_whole(game_name):
-    presets = registry.load(game_name).presets()
+@pytest.mark.parametrize("name", sorted(registry.NAMES))
+def test_shipped_presets_are_whole(name):
+    presets = registry.load(name).presets()
     assert {"quick", "standard", "strong"} <= presets.keys()
     for config in presets.values():
-        assert config_from_dict(RunConfig, asdict(config), "") == config and config.gate.threshold == 0.55
-
-
-@pytest.fixture(params=sorted(registry.NAMES))
-def game_name(request) -> str:
-    return request.param
-
-
-def test_cards_tell_what_a_net_is(undisturbed):
-    card = read_card(undisturbed / "generation_0003.safetensors")
-    assert card["net"] == asdict(TINY.net) and card["parameters"] > 100 and card["flops_per_position"] > 1000
+        assert config_from_dict(RunConfig, json.loads(json.dumps(asdict(config))), "", config) == config

@@ -151,17 +151,6 @@ def test_a_net_that_is_right_on_average_has_no_calibration_error(values, outcome
     assert figures["value_calibration"] == intervals and figures["value_calibration_error"] == error
 
 
-def test_one_sample_is_enough():
-    samples = make_samples(["a1"], [spread(0, 0.5, 0.5)], [1])
-    assert describe_samples(KERNELS, samples, planted_net([spread(0, 0.25, 0.75)], [0.5])) == {
-        "distinct_positions": 1.0,
-        "policy_entropy": round(math.log(2), 4),
-        "policy_surprise": round(0.5 * math.log(4 / 3), 4),
-        "value_calibration_error": 0.5,
-        "value_calibration": [[0.5, 1.0, 1]],
-    }
-
-
 def test_the_net_is_asked_about_the_positions_themselves():
     """Its answers depend on what it sees: it knows the outcome from the stone on a1, and the legal squares."""
     texts = ["", "a1", "b2", "a1 b2", "c3 a1"]

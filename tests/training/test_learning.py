@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import itertools
-import time
 from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 
 from alphazero.catalogue import registry
 from alphazero.game import Position
 from alphazero.machine import count_cores
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Player
-from alphazero.storage.run_folder import RunFolder
-from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, GateConfig
-from alphazero.training.plan import RunPlan
 from alphazero.training.run import train
 
 
@@ -63,14 +58,7 @@ def play_out(positions: list[Position], players, seats: np.ndarray) -> list[int]
 def test_tictactoe_never_loses_to_the_exact_player(tmp_path, seed):
     """From all 82 openings of up to two plies, in both seats, the net gets at least what the opening is worth."""
     loaded = registry.load("tictactoe")
-    config = loaded.presets()["quick"]
-    torch.manual_seed(seed)
-    begin = time.monotonic()
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        plan = RunPlan(loaded, config, ["cpu"], threads=count_cores(), seed=seed, deterministic=False)
-        with Coach(plan, folder) as coach:
-            coach.run()
-    seconds = time.monotonic() - begin
+    train(loaded, loaded.presets()["quick"], tmp_path / "run", seed=seed, threads=count_cores())
     net = make_player(str(tmp_path / "run"), loaded, seed=seed, threads=1, simulations=100)
     exact = make_player("minimax:9", loaded, seed=seed, threads=1)
     # each opening in both seats, and some more often: the exact player chooses among equals at random
@@ -83,7 +71,6 @@ def test_tictactoe_never_loses_to_the_exact_player(tmp_path, seed):
         for (position, seat), outcome in zip(cases, outcomes, strict=True)
         if (outcome - exact_value(position, known)) * (1 if seat == 0 else -1) < 0
     ]
-    print(f"seed {seed}: trained in {seconds:.0f} s, {len(lost)} of {len(cases)} games below their opening's worth")
     assert not lost
 
 
@@ -121,11 +108,11 @@ def errors_of(player: Player) -> tuple[float, float]:
 
 
 def test_a_short_run_learns_tictactoe(tmp_path):
-    """In less than a minute: the error of the policy falls to a third, and without a search it hardly ever loses."""
+    """In half a minute: the error of the policy falls to a third, and without a search it hardly ever loses."""
     loaded = registry.load("tictactoe")
     config = replace(
         loaded.presets()["quick"],
-        generations=7,
+        generations=5,
         gate=GateConfig(enabled=False),
         evaluation=EvaluationConfig(opponents=()),
     )

@@ -187,7 +187,7 @@ def test_samples_that_are_no_numbers_are_said_to_be_such(name):
     found = samples(["a1", "b2"], [0, 1], [1.0, -1.0], [0.5, 0.5])
     found.check()
     getattr(found, name)[1] = np.nan
-    with pytest.raises(TrainingError, match=f"self-play gave 1 of 2 samples with {name} that are no finite numbers"):
+    with pytest.raises(TrainingError, match=name):
         found.check()
 
 

@@ -225,13 +225,6 @@ def next_position(game, state) -> Position:
     return Position(game, state.copy(), int(np.bitwise_count(state).sum()) % 2, ())
 
 
-def test_the_same_seed_plays_the_same_games_and_another_seed_others():
-    first, again, other = (make_worker(Connect4(), 4, seed=seed).play(6) for seed in (1, 1, 2))
-    for name, array in first.arrays().items():
-        np.testing.assert_array_equal(array, again.arrays()[name])
-    assert len(first) != len(other) or (first.states != other.states).any()
-
-
 def test_threads_share_the_games_and_number_them_apart():
     workers = [make_worker(TicTacToe(), 4, first=i, stride=2) for i in range(2)]
     found = play_games(workers, 11, lambda count: None)
@@ -258,16 +251,6 @@ def test_the_callers_wish_to_stop_ends_all_workers():
     begun = []
     play_games(workers, 10**9, lambda count: None, Until(stop.is_set), lambda: (begun.append(1), stop.set()))
     assert begun and stop.is_set(), "else a billion games would be played"
-
-
-def test_state_and_restore_go_on_with_the_same_games():
-    worker = make_worker(Connect4(), 3, seed=9)
-    worker.play(2)
-    other = make_worker(Connect4(), 3, seed=9)
-    other.restore({name: array.copy() for name, array in worker.state().items()})
-    mine, theirs = worker.play(4).arrays(), other.play(4).arrays()
-    for name, array in mine.items():
-        np.testing.assert_array_equal(array, theirs[name])
 
 
 @pytest.mark.parametrize(("before", "after"), [(1.0, 0.0), (0.0, 1.0)])
