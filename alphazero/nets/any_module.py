@@ -104,12 +104,6 @@ def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]
         return None
 
 
-def works(module: nn.Module, observations: Tensor) -> bool:
-    """The module computes finite numbers from these observations, in their type and memory layout."""
-    answers = answers_of(module, observations)
-    return answers is not None and all(bool(torch.isfinite(x).all()) for x in answers)
-
-
 def with_random_weights(module: nn.Module) -> nn.Module:
     """A copy that plays by random weights and statistics: zeros, with which many modules begin, silence their parts.
 

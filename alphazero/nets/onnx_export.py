@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
                 dynamic_shapes={"observations": {0: torch.export.Dim("positions")}},
             )  # fmt: skip
     except Exception as error:
-        raise NetError(f"this network cannot be written as ONNX: {_first_line(error)}") from error
+        raise NetError(
+            f"this network cannot be written as ONNX: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
+        ) from error
     assert program is not None
     model = program.model_proto
     if not model.graph.input[0].type.tensor_type.shape.dim[0].dim_param:  # the converter says nothing
@@ -91,19 +94,15 @@ def _import(name: str) -> Any:
         raise InputError(f"{name} is not installed: pip install onnx onnxruntime onnxscript") from error
 
 
-class _quiet:
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
     """Silences the converter's own log."""
-
-    def __enter__(self) -> None:
-        self._before = logging.root.manager.disable
-        logging.disable(logging.WARNING)
-
-    def __exit__(self, *error: object) -> None:
-        logging.disable(self._before)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], legal: np.ndarray) -> float:
@@ -112,14 +111,12 @@ def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray
         logits, values = (
             np.where(one == other, 0, np.abs(one - other)) for one, other in zip(found, wanted, strict=True)
         )
-    policies = np.abs(_probabilities(found[0], legal) - _probabilities(wanted[0], legal))
-    return float(np.max([policies.max(), values.max(), (logits / np.maximum(np.abs(wanted[0]), 1)).max()]))
-
-
-def _probabilities(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
-    """`float64[n, A]`, zero for actions that are not legal."""
-    probabilities: np.ndarray = softmax(np.where(legal, logits.astype(np.float64), -np.inf), axis=1)
-    return probabilities
+    policies = [softmax(np.where(legal, each[0].astype(np.float64), -np.inf), axis=1) for each in (found, wanted)]
+    return float(
+        np.max(
+            [np.abs(policies[0] - policies[1]).max(), values.max(), (logits / np.maximum(np.abs(wanted[0]), 1)).max()]
+        )
+    )
 
 
 def _random_positions(game: Game, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -20,6 +20,7 @@ from alphazero.errors import CheckpointError, NetError, UnknownName, quote, shor
 from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import (
+    answers_of,
     check_module,
     choose_form,
     count_flops,
@@ -27,7 +28,6 @@ from alphazero.nets.any_module import (
     frozen_copy,
     lay_out,
     to_arrays,
-    works,
 )
 from alphazero.nets.devices import INFERENCES, bf16_pays, say_once, usual_torch
 from alphazero.nets.kernels.library import CannotConvert, Inference, checked_masks, to_priors
@@ -121,11 +121,13 @@ class TorchNet(NeuralNet):
         if self._inference is not None:
             self._inference.set_weights(frozen)
         if self.frozen is None:
-            short = copy.deepcopy(frozen).to(torch.bfloat16) if bf16_pays(self.device) else None
-            example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
             self.frozen, self.dtype = frozen, torch.float32
-            if short is not None and works(short, example):
-                self.frozen, self.dtype = short, torch.bfloat16
+            if bf16_pays(self.device):
+                short = copy.deepcopy(frozen).to(torch.bfloat16)
+                example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
+                answers = answers_of(short, example)
+                if answers is not None and all(bool(torch.isfinite(each).all()) for each in answers):
+                    self.frozen, self.dtype = short, torch.bfloat16
             return
         # in place, since graphs that were captured know the weights by their addresses; no search may be reading them
         wait = torch.cuda.synchronize if self.device.type == "cuda" else lambda: None
@@ -134,12 +136,11 @@ class TorchNet(NeuralNet):
         wait()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the library that answers, which no other process can have: it makes its own one."""
+        """Without the library that answers, which no other process can have: it makes its own one, or raises CannotConvert."""
         return vars(self) | {"_inference": None if self._inference is None else self._inference.name}
 
     @usual_torch()
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Raises CannotConvert if the library is not installed here."""
         _mind_forks()
         vars(self).update(state)
         if self._inference is not None:
@@ -162,8 +163,7 @@ class TorchNet(NeuralNet):
         count = len(observations)
         parts = max(1, round(count / CHUNK)) if self.device.type == "cpu" else 1
         size = -(-count // (parts * GRAIN)) * GRAIN  # equal parts, since a small last one is slow for its size
-        padded = parts * size
-        planes = torch.zeros(padded, *observations.shape[1:], dtype=self.dtype, device=self.device)
+        planes = torch.zeros(parts * size, *observations.shape[1:], dtype=self.dtype, device=self.device)
         planes = planes.contiguous(memory_format=self.layout)
         planes[:count] = _tensor(observations).to(self.device)
         outputs = [forward(self.frozen, part) for part in planes.split(size)]
@@ -225,10 +225,8 @@ class TorchNet(NeuralNet):
         return TorchCudaEvaluator(self) if self.device.type == "cuda" else None
 
     def shares_weights_with(self, other: NeuralNet) -> bool:
-        if not isinstance(other, TorchNet):
-            return False
         mine = {id(weights) for weights in self.module.parameters()}
-        return not mine.isdisjoint(id(weights) for weights in other.module.parameters())
+        return isinstance(other, TorchNet) and not mine.isdisjoint(map(id, other.module.parameters()))
 
     @usual_torch()
     def grow_from(self, smaller: NeuralNet) -> bool:

@@ -72,8 +72,7 @@ class TorchTrainer(Trainer):
         self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self.optimizer = Optimizer(self.parameters, weight_decay, self.dtype)
-        self._tried = False
-        """A batch has gone through the module in this precision."""
+        self._tried = False  # a batch has gone through the module in this precision
         # a class speaks for itself: one made from it may do something else
         self._same_steps = bool(vars(type(self.module)).get("same_steps", False))
         self.num_updates, self._group = 0, Group()
@@ -84,6 +83,7 @@ class TorchTrainer(Trainer):
         threads = min(threads, MOST_THREADS)
         self.replicas = [_share(self.module) for _ in range(1 if self._on_gpu else threads)]
         self.pool = Threads(threads, functools.partial(torch.set_num_threads, 1))
+        self._each = map if self._on_gpu else self.pool.map
         if not self._on_gpu:
             compile_kernels(self.dtype)
             if self.dtype == torch.bfloat16:
@@ -119,7 +119,7 @@ class TorchTrainer(Trainer):
         finite = torch.isfinite(losses[0] + losses[1] + norm)
         # whether a batch on the GPU is good is not waited for: a bad one costs a step of decay and momentum
         if self._on_gpu or finite:
-            self.optimizer.step(gradients, learning_rate, finite, map if self._on_gpu else self.pool.map)
+            self.optimizer.step(gradients, learning_rate, finite, self._each)
             mine = list(self.module.buffers())
             _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
             self._average(share)

@@ -340,7 +340,7 @@ def test_weights_must_have_their_shapes_and_be_able_to_learn():
         TorchNet(GAME, Mlp())
 
 
-def test_a_policy_that_is_a_parameter_plays_and_is_exported():
+def test_a_policy_that_is_a_parameter_and_masks_moves_by_minus_infinity_plays_and_is_exported():
     """A view of a parameter has gradients even where torch counts none."""
 
     class SamePolicy(nn.Module):
@@ -349,21 +349,13 @@ def test_a_policy_that_is_a_parameter_plays_and_is_exported():
             self.logits, self.value = nn.Parameter(torch.arange(7.0)), nn.Linear(PLANES * CELLS, 1)
 
         def forward(self, x):
-            return self.logits.expand(x.shape[0], 7), torch.tanh(self.value(x.flatten(1)))
+            logits = self.logits.expand(x.shape[0], 7).masked_fill(x[:, :2, 0].sum(1) > 0, -torch.inf)
+            return logits, torch.tanh(self.value(x.flatten(1)))
 
     net, position = TorchNet(GAME, SamePolicy()), GAME.start()
     priors, _ = net.evaluate(position.observation[None], position.legal_mask[None])
     assert priors.argmax() == 6
     assert to_onnx(net, GAME, {})[1] < 1e-4
-
-
-def test_a_net_that_masks_moves_by_minus_infinity_is_exported():
-    class Masking(Mlp):
-        def forward(self, x):
-            logits, value = super().forward(x)
-            return logits.masked_fill(x[:, :2, 0].sum(1) > 0, -torch.inf), value
-
-    assert to_onnx(TorchNet(GAME, Masking()), GAME, {})[1] < 1e-4
 
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")

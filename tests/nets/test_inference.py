@@ -317,21 +317,6 @@ def test_tables_of_whole_numbers_and_masks_are_not_confused(monkeypatch):
         assert len(converted) == conversions, "other tables need another network"
 
 
-class Squeezed(TwoLayers):
-    """A module whose policy for one position has no dimension for the batch."""
-
-    def forward(self, observations):
-        x = observations.flatten(1)
-        return self.policy(x).squeeze(), torch.tanh(self.value(x))
-
-
-def test_a_compiled_network_has_a_row_for_each_position():
-    """One number, or one row, once stood for a whole part of a batch."""
-    inference = OpenVinoInference(Squeezed().eval(), torch.zeros(2, *Connect4.observation_shape), bf16=False)
-    with pytest.raises(CannotConvert, match=r"it gives \[7\] and \[1, 1\]"):
-        inference(np.zeros((1, *Connect4.observation_shape), np.float32))
-
-
 def test_without_the_library_torch_answers(club, monkeypatch):
     def missing():
         raise CannotConvert("OpenVINO is not installed: ...")

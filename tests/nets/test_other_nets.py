@@ -19,12 +19,11 @@ from alphazero.commands import pit
 from alphazero.commands import train as train_command
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, NetError
-from alphazero.nets.neural_net import NeuralNet, check_saved, on_one_thread
+from alphazero.nets.neural_net import NeuralNet, on_one_thread
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.metrics_file import read_metrics
-from alphazero.training.config import RunConfig
 from alphazero.training.run import train
 from games.tictactoe.game import TicTacToe
 from tests.nets import linear_game
@@ -93,11 +92,6 @@ def test_settings_of_another_kind_come_from_python_too(tmp_path, settings):
     assert train(loaded, begun_from, tmp_path / "next", threads=1).generation == 1
 
 
-def test_settings_must_have_names():
-    with pytest.raises(InvalidSetting, match="net must hold settings by name, as a dataclass or a dict, not 3"):
-        RunConfig(net=3)
-
-
 def test_a_net_that_was_replaced_plays_in_other_processes_too(tmp_path):
     """On two devices the second one plays in a process, by the net that was given and not by the game's own."""
     loaded = replace(registry.load("tictactoe"), make_net=linear_game.scaled_net)
@@ -152,12 +146,6 @@ def test_a_net_that_is_the_same_at_each_call_is_refused(tmp_path):
     loaded = replace(registry.load("tictactoe"), make_net=lambda game, settings: net)
     with pytest.raises(NetError, match="the function that makes nets gave the same LinearNet twice: let it make a new"):
         train(loaded, LINEAR, tmp_path / "run", threads=1)
-
-
-def test_what_was_saved_well_is_taken(tmp_path):
-    net, path = LinearNet(TicTacToe(), LinearConfig()), tmp_path / "net.safetensors"
-    net.save(path, {"game": "tictactoe"})
-    check_saved(net, path, {"game": "another value"})
 
 
 def test_the_smallest_net_has_three_methods():

@@ -188,23 +188,17 @@ class _LayerWriter:
     def __init__(self, operations: list[_Operation], outputs: list[_Value]):
         self.operations, self.outputs = operations, outputs
         self.layers: list[TapLayer] = []
-        self.num_rows = 0
         self.values: list[Rows] = []
         """The rows of every value."""
         used = [value for operation in operations for value in tree_leaves((operation.args, operation.kwargs))]
         self.users = collections.Counter(value for value in (*used, *outputs) if isinstance(value, _Value))
 
     def program(self, shape: tuple[int, int, int]) -> LayerProgram:
-        self.values.append(self._new_rows(shape))
+        self.values.append(Rows(0, math.prod(shape[1:]), shape[0], shape))
         for operation in self.operations:
             self.values.append(self._call(operation))
         policy, value = (self.values[output.number] for output in self.outputs)
         return LayerProgram(tuple(self.layers), self.values[0], policy, value)
-
-    def _new_rows(self, shape: tuple[int, ...]) -> Rows:
-        rows = Rows(self.num_rows, math.prod(shape[1:]), shape[0], shape)
-        self.num_rows += 1
-        return rows
 
     def _call(self, operation: _Operation) -> Rows:
         """The rows of the operation's result."""
@@ -232,13 +226,13 @@ class _LayerWriter:
     # --- operations: the arguments with values, the result's shape, then the arguments with rows as torch has them ---
 
     def _convolution(self, args, shape, x, weight, bias, stride, padding, dilation, transposed, extra, groups):  # type: ignore[no-untyped-def]
-        if not isinstance(weight, Tensor) or len(weight.shape) != 4 or groups != 1:
-            raise _unknown("a convolution with groups, or of another number of dimensions")
-        if transposed and (any(step != 1 for step in (*stride, *dilation)) or any(extra)):
-            raise _unknown("a transposed convolution with a stride or dilation")
-        if isinstance(bias, Rows):
-            raise _unknown("a convolution with a bias that depends on the position")
-        height, width = _sides(x)
+        plain = not (any(step != 1 for step in (*stride, *dilation)) or any(extra))
+        constant = isinstance(weight, Tensor) and not isinstance(bias, Rows)
+        if not constant or weight.ndim != 4 or groups != 1 or (transposed and not plain):
+            raise _unknown("a convolution with groups, of other dimensions, or transposed with a stride or dilation")
+        if len(x.shape) != 3 or x.shape[0] != x.channels or math.prod(x.shape[1:]) != x.cells:
+            raise _unknown("convolution after a change of shape")
+        _, height, width = x.shape
         tall, wide = weight.shape[2:]
         stride, padding, dilation = (list(sizes) * (2 // len(sizes)) for sizes in (stride, padding, dilation))
         if transposed:
@@ -288,7 +282,7 @@ class _LayerWriter:
             return self._scaled(x, torch.ones(x.channels), _by_channel(other, x))
         if replace(x, number=0) != replace(other, number=0):
             raise _unknown("add of tensors of different shapes")
-        order = [self._index(rows) for rows in (x, other)]
+        order = [rows.number - 1 for rows in (x, other)]
         pairs = sorted(zip(order, args, (x, other), (other, x), strict=True), key=lambda pair: -pair[0])
         index, source, later, earlier = pairs[0]
         if index >= 0 and self._is_free(source) and self.layers[index].residual is None:
@@ -298,13 +292,9 @@ class _LayerWriter:
 
     # --- layers ---
 
-    def _index(self, rows: Rows) -> int:
-        """The number of the layer that computes these rows, -1 for the input."""
-        return rows.number - 1
-
     def _is_free(self, value: _Value) -> bool:
         """The value is a layer's sum without activation, which only one operation takes: that may join in."""
-        index = self._index(self.values[value.number])
+        index = self.values[value.number].number - 1
         return index >= 0 and self._is_alone(value) and self.layers[index].activation == NO_ACTIVATION
 
     def _is_alone(self, value: _Value) -> bool:
@@ -315,8 +305,7 @@ class _LayerWriter:
     def _activated(self, value: _Value, x: Rows, activation: int) -> Rows:
         if not self._is_free(value):
             x = self._scaled(x, torch.ones(x.channels), None)
-        index = self._index(x)
-        self.layers[index] = replace(self.layers[index], activation=activation)
+        self.layers[x.number - 1] = replace(self.layers[x.number - 1], activation=activation)
         return x
 
     def _scaled(self, x: Rows, factors: Tensor, bias: Tensor | None, residual: Rows | None = None) -> Rows:
@@ -339,21 +328,14 @@ class _LayerWriter:
         `weight float32[taps, inputs, outputs]`; taps whose weights are all 0 are left out, except in an `image`.
         """
         used = [tap for tap in range(len(weight)) if image or weight[tap].any()] or [0]
-        made = self._new_rows((weight.shape[2], len(lists)))
+        made = Rows(len(self.layers) + 1, len(lists), weight.shape[2], shape)
         shift = torch.zeros(made.channels) if bias is None else bias
         layer = TapLayer(
             source=x, target=made, cells=np.array(lists, np.int32)[:, used],
             weights=np.ascontiguousarray(weight[used].float().numpy()), bias=shift.float().numpy(), image=image,
         )  # fmt: skip
         self.layers.append(layer)
-        return replace(made, shape=shape)
-
-
-def _sides(x: Rows) -> tuple[int, int]:
-    """Height and width of an image whose cells are the rows; raises NetError for a tensor of another shape."""
-    if len(x.shape) != 3 or x.shape[0] != x.channels or math.prod(x.shape[1:]) != x.cells:
-        raise _unknown("convolution after a change of shape")
-    return x.shape[1], x.shape[2]
+        return made
 
 
 def _cell(row: int, column: int, height: int, width: int) -> int:
