@@ -136,7 +136,7 @@ class TorchNet(NeuralNet):
         wait()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the library that answers, which no other process can have: it makes its own one, or raises CannotConvert."""
+        """Without the library that answers, which no other process can have: it makes its own one."""
         return vars(self) | {"_inference": None if self._inference is None else self._inference.name}
 
     @usual_torch()

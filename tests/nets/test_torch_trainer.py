@@ -66,7 +66,7 @@ def test_it_learns_one_batch_by_heart():
     trainer = net.trainer()
     batch = random_batch(TicTacToe(), 32)
     entropy = -(batch.policy_targets * np.log(np.maximum(batch.policy_targets, 1e-9))).sum(axis=1).mean()
-    for _ in range(150):
+    for _ in range(120):
         found = trainer.train_step(batch, 3e-3)
     assert found["policy_loss"] - entropy < 0.1 and found["value_loss"] < 0.02
     for _ in range(100):  # the average follows
