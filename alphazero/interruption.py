@@ -63,7 +63,7 @@ def asked() -> bool:
 def check() -> None:
     """Raises KeyboardInterrupt or Terminated if the process was asked to end; long work calls it between its steps."""
     if _state.number:
-        raise _exception(_state.number)
+        raise KeyboardInterrupt if _state.number == signal.SIGINT else Terminated(128 + _state.number)
 
 
 def exit_code() -> int:
@@ -197,7 +197,7 @@ def _handle(number: int, frame: FrameType | None) -> None:
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in ("numba", "llvmlite"):
         frame = frame.f_back
     if _state.raises and frame is None:
-        raise _exception(number)
+        check()
 
 
 def _listen(connection: socket.socket) -> None:
@@ -225,10 +225,6 @@ def _note(number: int) -> None:
         _state.number = number
         for listener in _state.listeners:
             listener(number)
-
-
-def _exception(number: int) -> BaseException:
-    return KeyboardInterrupt() if number == signal.SIGINT else Terminated(128 + number)
 
 
 def _leave(number: int) -> None:

@@ -326,9 +326,7 @@ def test_the_last_lines_can_be_typed(finished, tmp_path, monkeypatch, capsys):
     assert "it scores" not in out
 
 
-@pytest.mark.parametrize(
-    "name", ["a\u202e\tb", *(pytest.param(name, marks=pytest.mark.slow) for name in ("-run", "two words"))]
-)
+@pytest.mark.parametrize("name", ["two words", pytest.param("-run", marks=pytest.mark.slow)])
 def test_the_last_lines_can_be_typed_for_every_name(finished, tmp_path, monkeypatch, capsys, name):
     monkeypatch.chdir(tmp_path)
     finished.rename(name)
