@@ -22,10 +22,6 @@ CGROUP, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 """Files that tell the limits of control groups, as containers and jobs have them, and the groups of this process, on
 Linux."""
 
-ARENA_MAX = -8
-"""M_ARENA_MAX of mallopt(3)."""
-TRIM_THRESHOLD, MMAP_THRESHOLD = -1, -3
-"""M_TRIM_THRESHOLD and M_MMAP_THRESHOLD of mallopt(3)."""
 MOST_FREE = 1 << 30
 """Free bytes at the end of a pool that the process keeps."""
 LARGEST_BLOCK = 32 << 20
@@ -150,7 +146,7 @@ def limit_arenas(count: int) -> None:
     all slowly fill with holes that nothing fits into. Does nothing with other C libraries.
     """
     if "MALLOC_ARENA_MAX" not in os.environ and hasattr(_library(), "mallopt"):
-        _library().mallopt(ARENA_MAX, count)
+        _library().mallopt(-8, count)  # M_ARENA_MAX
 
 
 def keep_free_memory() -> None:
@@ -162,8 +158,8 @@ def keep_free_memory() -> None:
     """
     chosen = {"MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_"} & os.environ.keys()
     if not chosen and hasattr(_library(), "mallopt"):
-        _library().mallopt(TRIM_THRESHOLD, MOST_FREE)
-        _library().mallopt(MMAP_THRESHOLD, LARGEST_BLOCK)  # glibc no longer raises it once the other one is set
+        _library().mallopt(-1, MOST_FREE)  # M_TRIM_THRESHOLD
+        _library().mallopt(-3, LARGEST_BLOCK)  # M_MMAP_THRESHOLD, which glibc no longer raises once the other is set
 
 
 def return_free_memory() -> None:

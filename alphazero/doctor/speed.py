@@ -12,7 +12,6 @@ import numpy as np
 import torch
 
 from alphazero.catalogue import registry
-from alphazero.catalogue.loaded import LoadedGame
 from alphazero.doctor.findings import Section
 from alphazero.nets.devices import bf16_pays, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
@@ -32,7 +31,9 @@ SLOW = 0.2
 
 def examine_speed() -> Section:
     """Measures for some seconds, on one core, a product of two matrices and two networks."""
-    section, loaded = Section("speed on one core"), _game_with_nets()
+    section = Section("speed on one core")
+    # the game that most nets come with
+    loaded = max((registry.load(name) for name in registry.NAMES), key=lambda loaded: len(loaded.nets))
     nets: dict[str, NeuralNet] = {"{blocks}x{channels}".format(**SIZES): loaded.make_net(loaded.game, SIZES)}
     if BEST in loaded.nets:
         nets[f"{loaded.name}/{BEST}"] = load_net(BEST, loaded, "cpu")
@@ -67,11 +68,6 @@ def examine_speed() -> Section:
                 "end other programs and try again; if that does not help, try another --inference"
             )
     return section
-
-
-def _game_with_nets() -> LoadedGame:
-    """The game that most nets come with."""
-    return max((registry.load(name) for name in registry.NAMES), key=lambda loaded: len(loaded.nets))
 
 
 def _best_times(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:

@@ -49,11 +49,6 @@ class Array:
     optional: bool = False
     """Files of older versions do not have it."""
 
-    @property
-    def limited(self) -> bool:
-        """Values have to be looked at."""
-        return self.low > -math.inf or self.high < math.inf
-
     def problem(self, dtype: np.dtype, shape: tuple[int, ...], sizes: dict[str, int], most: Mapping[Any, int]) -> str:
         """The reason why an array of that type and shape does not fit, or ""; adds to the `sizes` that are known."""
         wanted = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in self.shape)
@@ -198,7 +193,8 @@ def _read_member(
             if len(content) < part.nbytes:
                 raise ValueError(f"{quote(member.filename)} is shorter than its header says")
             part[:] = np.frombuffer(content, dtype)
-            wrong = part[~((array.low <= part) & (part <= array.high))] if array.limited else part[:0]  # nan is wrong
+            free = array.low == -math.inf and array.high == math.inf
+            wrong = part[:0] if free else part[~((array.low <= part) & (part <= array.high))]  # nan is wrong
             if len(wrong):
                 limits = f"{array.low:g} and {array.high:g}"
                 raise ValueError(f"{quote(member.filename)} holds {wrong[0]}, and its values lie between {limits}")
