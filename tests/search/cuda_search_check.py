@@ -6,9 +6,7 @@ be chosen before numba is imported, hence in a process of its own.
 
 from __future__ import annotations
 
-import contextlib
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from alphazero.catalogue import registry
-from alphazero.game.functions import plain
-from alphazero.game.kernels import BoundRules, Kernels
+from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
-from alphazero.search import cpu_kernels
 from alphazero.search.analysis import Analysis
 from alphazero.search.cuda_search import CudaSearch
 from alphazero.search.evaluator import Evaluator
@@ -29,7 +25,7 @@ from alphazero.training.selfplay import SelfPlay
 from tests.search.reference_search import plies_of, random_positions, states_of
 
 BASE = SearchConfig(
-    num_simulations=10, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
+    num_simulations=8, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
     gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
     leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
@@ -124,8 +120,8 @@ def play_two_plies(search: Search | CudaSearch, states: np.ndarray, plies: np.nd
     return found
 
 
-def differences(name: str, simulator: bool) -> list[str]:
-    """Where the GPU's search differs from that of the processor, compiled or (with `simulator`) as plain Python."""
+def differences(name: str) -> list[str]:
+    """Where the GPU's search differs from that of the processor."""
     kernels = Kernels(registry.load(name).game)
     planted = Planted(kernels)
     wrong = []
@@ -133,18 +129,13 @@ def differences(name: str, simulator: bool) -> list[str]:
         positions = random_positions(kernels.game, TREES, seed=len(config_name))
         states, plies = states_of(positions), plies_of(positions)
         expected = play_two_plies(idle(Search(kernels, config, planted, TREES + 1, SEED)), states, plies)
-        runs = {"GPU": play_two_plies(cuda_search(kernels, config, planted), states, plies)}
-        if simulator:
-            with plain_python(kernels) as plain_kernels:
-                search = idle(Search(plain_kernels, config, planted, TREES + 1, SEED))
-                runs["plain Python"] = play_two_plies(search, states, plies)
-        for engine, found in runs.items():
-            if len(found) != len(expected):
-                wrong.append(f"{name}, {config_name}, {engine}: {len(found)} plies instead of {len(expected)}")
-            for ply, (one, other) in enumerate(zip(found, expected, strict=False)):
-                for field in FIELDS:
-                    if getattr(one, field).tobytes() != getattr(other, field).tobytes():
-                        wrong.append(f"{name}, {config_name}, {engine}: {field} differ at ply {ply}")
+        found = play_two_plies(cuda_search(kernels, config, planted), states, plies)
+        if len(found) != len(expected):
+            wrong.append(f"{name}, {config_name}: {len(found)} plies instead of {len(expected)}")
+        for ply, (one, other) in enumerate(zip(found, expected, strict=False)):
+            for field in FIELDS:
+                if getattr(one, field).tobytes() != getattr(other, field).tobytes():
+                    wrong.append(f"{name}, {config_name}: {field} differ at ply {ply}")
     return wrong
 
 
@@ -167,12 +158,12 @@ def self_play_differences(name: str) -> list[str]:
         evaluate = PlantedOnCuda(planted)
         evaluate.sees_wins = sees_wins
         on_processor = Evaluator(kernels, network, 0, sees_wins)
-        on_cuda = SelfPlay(kernels, config, search_config, evaluate, 3, SEED)
+        on_cuda = SelfPlay(kernels, config, search_config, evaluate, 2, SEED)
         assert isinstance(on_cuda.search, CudaSearch)
         evaluate.search = on_cuda.search
-        here = SelfPlay(kernels, config, search_config, on_processor, 3, SEED)
+        here = SelfPlay(kernels, config, search_config, on_processor, 2, SEED)
         for search_anew in (True, False):
-            found, expected = (each.play(4, search_anew=search_anew).arrays() for each in (on_cuda, here))
+            found, expected = (each.play(2, search_anew=search_anew).arrays() for each in (on_cuda, here))
             for field, samples in expected.items():
                 if found[field].tobytes() != samples.tobytes():
                     wrong.append(f"{name}: self-play's {field} differ")
@@ -193,26 +184,8 @@ def analysis_differences(name: str) -> list[str]:
     return [] if on_cuda.run(position) == expected else [f"{name}: an analysis differs"]
 
 
-@contextlib.contextmanager
-def plain_python(kernels: Kernels) -> Iterator[Kernels]:
-    """The game's kernels, and all loops over trees, run by Python."""
-    plain_kernels = Kernels(kernels.game)
-    plain_kernels.rules = BoundRules(kernels.game)  # else the compiled ones would be plain, too
-    for kernel in (plain_kernels.find_movers, plain_kernels.describe, cpu_kernels.simulation(plain_kernels)):
-        kernel._run = np.errstate(all="ignore")(plain(kernel.compiled))
-    names = "move_roots", "open_roots", "prepare_roots", "read_roots"
-    compiled = {name: getattr(cpu_kernels, name) for name in names}
-    try:
-        for name, kernel in compiled.items():
-            setattr(cpu_kernels, name, np.errstate(all="ignore")(plain(kernel)))
-        yield plain_kernels
-    finally:
-        for name, kernel in compiled.items():
-            setattr(cpu_kernels, name, kernel)
-
-
 if __name__ == "__main__":
-    found = differences(sys.argv[1], simulator=True)
+    found = differences(sys.argv[1])
     found += analysis_differences(sys.argv[1])
     if registry.load(sys.argv[1]).game.max_plies <= 24:
         found += self_play_differences(sys.argv[1])

@@ -31,7 +31,7 @@ QUICK = {"tictactoe"}
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(registry.NAMES)]
 )
-def test_the_simulator_finds_what_the_processor_and_plain_python_find(name: str):
+def test_the_simulator_finds_what_the_processor_finds(name: str):
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
     command = [sys.executable, "-W", "ignore::RuntimeWarning", str(CHECK), name]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
@@ -97,7 +97,7 @@ def test_a_gpu_finds_what_the_processor_finds(name: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(
         CudaMemory, "captured", lambda self, launch: launch
     )  # the planted answers are computed by numpy
-    assert cuda_search_check.differences(name, simulator=False) == []
+    assert cuda_search_check.differences(name) == []
 
 
 class NetOnAnyDevice:

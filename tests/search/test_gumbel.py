@@ -112,8 +112,8 @@ def pessimist(value: float) -> Evaluate:
     return evaluate
 
 
-@pytest.mark.parametrize("value", [0.9, 0.0, -0.5, -0.95])
-@pytest.mark.parametrize("simulations", [16, 200, 800])
+@pytest.mark.parametrize("value", [0.9, -0.95])
+@pytest.mark.parametrize("simulations", [16, 400])
 @pytest.mark.parametrize("scale", [1.0, 0.1])
 def test_the_gumbel_target_is_the_improved_policy(value, simulations, scale):
     """It must not depend on how good the position is: a softmax ignores what all values have in common."""

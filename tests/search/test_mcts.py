@@ -32,7 +32,6 @@ from tests.search.searches import (
     CONFIGS,
     CONNECT4,
     TICTACTOE,
-    UNPROVEN,
     every_game,
     finish,
     make_search,
@@ -300,35 +299,6 @@ def test_no_walk_under_way_stays_behind(game, leaves):
         assert result.values[b] == pytest.approx(sums[0][0] / 201, abs=1e-5)
 
 
-def test_a_search_with_proofs_keeps_the_means_of_what_is_not_proven():
-    positions = random_positions(CONNECT4, 30, seed=13, low=10)
-    for leaves in (1, 8):
-        search, _ = run(positions, replace(BASE, leaves_per_step=leaves), planted(9))
-        tree = search.tree
-        for b, position in enumerate(positions):
-            nodes = check_tree(search, b, position)
-            for node in range(1, len(nodes)):
-                parent, action = tree.parent[b, node], tree.action[b, node]
-                if tree.action_proven[b, parent, action] == UNPROVEN:
-                    sign = 1 if nodes[node].to_play == nodes[parent].to_play else -1
-                    mean = sign * tree.node_value[b, node] / tree.node_visits[b, node]
-                    assert tree.q[b, parent, action] == pytest.approx(mean, abs=1e-5)
-                    assert tree.visits[b, parent, action] == tree.node_visits[b, node]
-
-
-@pytest.mark.parametrize("leaves", [2, 8, 64])
-def test_leaves_in_flight_do_not_change_what_is_thought_good(leaves):
-    """Most visited alone and with several leaves: mostly the same, and the visits hardly move."""
-    positions = random_positions(CONNECT4, 40, seed=14, low=4)
-    config = replace(BASE, num_simulations=400)
-    _, alone = run(positions, config, planted(10))
-    _, several = run(positions, replace(config, leaves_per_step=leaves), planted(10))
-    assert (several.visit_counts.sum(axis=1) == 400).all()
-    assert (alone.actions == several.actions).mean() > (0.8 if leaves <= 8 else 0.6)
-    moved = abs(alone.policy - several.policy).sum(axis=1) / 2
-    assert moved.mean() < (0.15 if leaves <= 8 else 0.3)
-
-
 # --- reuse -----------------------------------------------------------------------------------------------------------
 
 
@@ -373,21 +343,6 @@ def test_nothing_is_kept_where_reuse_is_off(change):
     fresh = make_search(CONNECT4, config, planted(1), 1)
     expected = fresh.run(after.state[None].copy(), one, np.array([1]))
     assert row_bytes(search.read(one), 0) == row_bytes(expected, 0)
-
-
-def test_budgets_are_each_trees_own():
-    positions = random_positions(CONNECT4, 6, seed=15, low=2)
-    everyone = np.arange(6)
-    config = replace(BASE, num_simulations=60, noise_fraction=0.25)
-    search = make_search(CONNECT4, config, planted(), 6)
-    budgets = np.array([60, 1, 17, 60, 33, 2], np.int32)
-    search.start(everyone, states_of(positions), everyone, plies_of(positions), None, budgets)
-    finish(search)
-    result = search.read(everyone)
-    assert (result.visit_counts.sum(axis=1) == budgets).all()
-    for i in everyone:
-        _, alone = run([positions[i]], config, planted(), np.array([i]), budgets[[i]])
-        assert row_bytes(result, i) == row_bytes(alone, 0)
 
 
 def test_a_budget_beyond_the_room_is_refused():
@@ -457,37 +412,6 @@ def test_only_legal_actions_are_searched_without_exploration(fpu_reduction):
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
-
-
-def test_before_the_first_simulation_the_prior_speaks():
-    position = CONNECT4.position("4 4 1 1 1 1 1 1")
-    search = make_search(CONNECT4, BASE, planted(), 1)
-    one = np.zeros(1, np.int64)
-    search.start(one, position.state[None].copy(), one, one)
-    result = search.read(one)
-    prior, value = (part[0] for part in planted()(position.state[None], position.legal_mask[None]))
-    assert result.actions[0] == prior.argmax()
-    assert result.values[0] == value
-    assert result.q[0, position.legal_actions] == pytest.approx([value] * 6)
-    assert result.policy.sum() == 1 and not result.policy[0, 0]
-
-
-@every_game
-def test_policies_are_visits_over_their_sum_with_proofs_put_in(game):
-    positions = random_positions(game, 60, seed=22)
-    search, result = run(positions, replace(BASE, num_simulations=50), planted(15))
-    for b, position in enumerate(positions):
-        proven, visits = search.tree.action_proven[b, 0], result.visit_counts[b].astype(float)
-        legal = position.legal_mask
-        if (proven[legal] == 1).any():
-            visits[proven != 1] = 0
-        elif (proven[legal] != -1).any():
-            visits[proven == -1] = 0
-        assert result.policy[b].sum() == pytest.approx(1)
-        assert not result.policy[b, ~legal].any()
-        if visits.any():
-            assert result.policy[b] == pytest.approx(visits / visits.sum(), abs=1e-6)
-            assert result.policy[b, result.actions[b]] == result.policy[b].max()
 
 
 @pytest.mark.parametrize(

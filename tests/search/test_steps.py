@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import alphazero as az
-from alphazero.catalogue import registry
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import EvaluationError, NetError
 from alphazero.game.kernels import Kernels
@@ -167,10 +166,3 @@ def test_trees_are_compiled_where_the_rules_are_python():
     assert not kernels.game.compiled
     assert simulation.plain.__wrapped__.__globals__["turn"] is cpu_kernels.turn
     assert Search(kernels, BASE, planted(0), 1)._simulate is simulation.plain
-
-
-def test_a_kernel_of_a_game_is_made_once():
-    kernels = Kernels(CONNECT4)
-    assert cpu_kernels.simulation(kernels) is cpu_kernels.simulation(kernels)
-    assert cpu_kernels.simulation(kernels) is cpu_kernels.simulation(Kernels(registry.load("connect4").game))
-    assert cpu_kernels.simulation(kernels) is not cpu_kernels.simulation(Kernels(registry.load("tictactoe").game))

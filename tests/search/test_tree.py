@@ -1,4 +1,4 @@
-"""The parts of the tree by hand: formulas with numbers from the papers, re-rooting node for node, noise by theory."""
+"""The parts of the tree by hand: formulas with numbers from the papers, noise by theory."""
 
 from __future__ import annotations
 
@@ -10,13 +10,12 @@ from numba import njit
 from scipy import stats
 
 from alphazero.catalogue import registry
-from alphazero.game import Game, Position
 from alphazero.game import randomness as noise
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels, selection
-from alphazero.search.mcts import Search, SearchConfig
+from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import ILLEGAL, LeafAnswers, Tree, bytes_of_node, make_tree
-from tests.search.reference_search import F, check_tree, neutral, planted, plies_of, random_positions, states_of
+from tests.search.reference_search import F
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
 KERNELS = {game.name: Kernels(game) for game in (TICTACTOE, CONNECT4)}
@@ -214,7 +213,7 @@ def test_noise_is_mixed_by_its_fraction():
         assert (found[:, 1] < 0).all()  # illegal stays illegal
 
 
-@pytest.mark.parametrize("total", [0.5, 3.0, 10.0, 200.0])
+@pytest.mark.parametrize("total", [0.5, 10.0])
 def test_noise_follows_dirichlets_law(total):
     count, legal = 6000, np.array([0, 2, 3, 4, 6])
     tree = opened_roots([1, -1, 1, 2, 0, -1, 5], count)
@@ -290,7 +289,7 @@ def test_gumbel_numbers():
     assert stats.kstest([noise.gumbel(np.uint64(9), i) for i in range(4000)], "gumbel_r").pvalue > 1e-3
 
 
-@pytest.mark.parametrize("shape", [0.03, 0.3, 1.0, 1.4, 10.0, 1000.0])
+@pytest.mark.parametrize("shape", [0.03, 1.0, 1.4, 1000.0])
 def test_gamma_numbers(shape):
     draws = [noise.gamma(key, shape) for key in keys(3000)]
     assert stats.kstest(draws, stats.gamma(shape).cdf).pvalue > 1e-3
@@ -315,114 +314,7 @@ def test_uniform_is_never_0_or_1_at_the_ends_of_the_hash(word):
     assert math.isfinite(noise.gumbel(key, 0))
 
 
-# --- moving roots ----------------------------------------------------------------------------------------------------
-
-NODE_FIELDS = "to_play", "proven"
-OPEN_FIELDS = "raw_value", "node_visits", "node_value"
-EDGE_FIELDS = "prior", "visits", "q", "action_proven"
-
-
-def snapshot(game: Game, tree: Tree, b: int, root: int = 0) -> dict[tuple[int, ...], tuple]:
-    """Everything about the nodes at and below `root` (and their numbers), by the actions that lead to them."""
-    found = {}
-    waiting: list[tuple[tuple[int, ...], int]] = [((), root)]
-    while waiting:
-        path, node = waiting.pop()
-        row = [tree.states[b, node].tolist(), *(getattr(tree, name)[b, node].item() for name in NODE_FIELDS)]
-        children = {}
-        if not Position(game, tree.states[b, node].copy(), 0, ()).terminal:  # no one reads the rest of a finished game
-            row += [getattr(tree, name)[b, node].item() for name in OPEN_FIELDS]
-            row += [getattr(tree, name)[b, node].tolist() for name in EDGE_FIELDS]
-            children = {action: int(child) for action, child in enumerate(tree.child[b, node]) if child >= 0}
-        found[path] = (row, node)
-        waiting += [((*path, action), child) for action, child in children.items()]
-    return found
-
-
-def searched(game: Game, positions: list[Position], config: SearchConfig = PLAIN, evaluate=None) -> Search:
-    search = Search(KERNELS[game.name], config, evaluate or planted(), len(positions), seed=1)
-    count = len(positions)
-    search.run(states_of(positions), np.arange(count), plies_of(positions))
-    return search
-
-
-def visited_actions(search: Search, b: int, positions: list[Position]) -> list[int]:
-    """The actions of root b that were searched and do not end the game, most visited first."""
-    visits = search.tree.visits[b, 0]
-    ordered = sorted(np.flatnonzero(visits), key=lambda action: -visits[action])
-    return [int(action) for action in ordered if not positions[b].play(int(action)).terminal]
-
-
-def rows_of(found: dict[tuple[int, ...], tuple]) -> dict[tuple[int, ...], list]:
-    """A snapshot without the numbers of the nodes."""
-    return {path: row for path, (row, _) in found.items()}
-
-
-@pytest.mark.parametrize("game", [TICTACTOE, CONNECT4], ids=lambda game: game.name)
-def test_after_a_move_the_subtree_is_the_old_one_node_for_node(game):
-    positions = random_positions(game, 12, seed=4)
-    for rank in (0, 1, 3):  # the most visited child, the next one, a rare one
-        search = searched(game, positions)
-        chosen = [(visited_actions(search, b, positions) or [-1])[: rank + 1][-1] for b in range(12)]
-        rows = [b for b in range(12) if chosen[b] >= 0]
-        before = {b: snapshot(game, search.tree, b, int(search.tree.child[b, 0, chosen[b]])) for b in rows}
-        others = {b: snapshot(game, search.tree, b) for b in range(12) if b not in rows}
-        assert len(rows) >= 6
-        after = [positions[b].play(chosen[b]) for b in rows]
-        actions = np.array([chosen[b] for b in rows])
-        search.start(np.array(rows), states_of(after), np.array(rows), plies_of(after), actions)
-        for b, position in zip(rows, after, strict=True):
-            found = snapshot(game, search.tree, b)
-            assert rows_of(found) == rows_of(before[b])
-            assert search.tree.size[b] == len(found)
-            check_tree(search, b, position)
-        for b, expected in others.items():  # trees that were not asked for stay as they are
-            assert snapshot(game, search.tree, b) == expected
-
-
-def test_a_move_keeps_the_oldest_nodes_and_the_search_goes_on():
-    positions = random_positions(CONNECT4, 8, seed=9, low=2)
-    for num_kept in (1, 2, 5, 20, 1000):
-        search = searched(CONNECT4, positions, evaluate=planted(3, sharp=True))
-        chosen = np.array([visited_actions(search, b, positions)[0] for b in range(8)])
-        expected = []
-        for b in range(8):
-            below = snapshot(CONNECT4, search.tree, b, int(search.tree.child[b, 0, chosen[b]]))
-            oldest = sorted(below, key=lambda path: below[path][1])[:num_kept]
-            expected.append({path: below[path][0] for path in oldest})
-        after = [position.play(int(action)) for position, action in zip(positions, chosen, strict=True)]
-        scratch = np.zeros(search.tree.proven.shape[1], np.int32)
-        everyone = np.arange(8)
-        cpu_kernels.move_roots(search.tree, everyone, chosen, states_of(after), np.zeros(8, np.int8), num_kept, scratch)
-        kept_visits = []
-        for b in range(8):
-            assert rows_of(snapshot(CONNECT4, search.tree, b)) == expected[b]
-            assert search.tree.size[b] == len(expected[b]) <= num_kept
-            kept_visits.append(search.tree.visits[b, 0].sum())
-        budgets = np.full(8, 40, np.int32)
-        cpu_kernels.prepare_roots(search.tree, everyone, budgets, 0, everyone, plies_of(after), SETTINGS)
-        while search.tree.remaining.any():
-            search.step()
-        for b in range(8):
-            check_tree(search, b, after[b])
-            assert search.tree.visits[b, 0].sum() == kept_visits[b] + 40
-
-
-def test_a_move_that_was_never_searched_empties_the_tree():
-    position = CONNECT4.position("4 4 4")
-    evaluate = planted(2, sharp=True)
-    config = SearchConfig(num_simulations=6, c_puct=0.5, fpu_reduction=0.5, noise_fraction=0.0, reuse_subtree=True)
-    search = searched(CONNECT4, [position], config, evaluate)
-    unvisited = int(np.flatnonzero(search.tree.visits[0, 0] == 0)[0])
-    after = position.play(unvisited)
-    search.start(np.array([0]), after.state[None].copy(), np.array([0]), np.array([after.ply]), np.array([unvisited]))
-    assert search.tree.size[0] == 1
-    assert search.tree.node_visits[0, 0] == 1
-    assert not search.tree.visits[0, 0].any()
-    fresh = searched(CONNECT4, [after], config, evaluate)
-    while search.tree.remaining.any():
-        search.step()
-    assert rows_of(snapshot(CONNECT4, search.tree, 0)) == rows_of(snapshot(CONNECT4, fresh.tree, 0))
+# --- priors of any size ----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("size", [1e-40, 1e-30, 1e-3, 1.0, 1e30, 6e37])
@@ -459,11 +351,3 @@ def test_no_mass_on_legal_actions_makes_them_equal():
     cpu_kernels.open_roots(tree, np.arange(2), answers, SETTINGS)
     assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
     assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account
-
-
-def test_one_legal_action_gets_everything():
-    full_but_one = TICTACTOE.position([0, 1, 2, 4, 3, 5, 7, 6])
-    assert full_but_one.legal_actions == [8]
-    search = searched(TICTACTOE, [full_but_one], evaluate=neutral)
-    assert search.tree.visits[0, 0, 8] == 80
-    assert search.tree.proven[0, 0] == 0
