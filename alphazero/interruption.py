@@ -110,14 +110,15 @@ def listening(listener: Callable[[int], object], raises: bool = True) -> Iterato
 
     If it `raises` no exception, the work must look about every second at what the listener sets.
     """
-    before = _state.listeners, _state.raises
-    _state.listeners, _state.raises = (*_state.listeners, listener), raises and _state.raises
+    before, _state.raises = _state.raises, raises and _state.raises
+    _state.listeners += (listener,)
     try:
         if asked():  # and the exception was swallowed
             listener(_state.number)
         yield
     finally:
-        _state.listeners, _state.raises = before
+        _state.raises = before
+        _state.listeners = tuple(each for each in _state.listeners if each is not listener)
 
 
 @contextlib.contextmanager
