@@ -195,17 +195,7 @@ NORMED = {
 }
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        Mlp,
-        Transformer,
-        ViewAfterConvolution,
-        Odd,
-        Overwritten,
-        *(pytest.param(make, id=name) for name, make in NORMED.items()),
-    ],
-)
+@pytest.mark.parametrize("make", [Mlp, Transformer, ViewAfterConvolution, Odd, Overwritten, *NORMED.values()])
 def test_what_plays_is_close_to_the_module_itself(make):
     torch.manual_seed(0)
     module, batch = make().eval(), random_batch(GAME, 90)

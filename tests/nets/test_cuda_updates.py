@@ -200,10 +200,10 @@ def test_a_module_is_replayed_only_if_its_class_says_so(
     assert launches == expected
 
 
-def test_the_nets_of_the_games_are_replayed():
-    for name in registry.NAMES:
-        loaded = registry.load(name)
-        assert loaded.make_net(loaded.game, {}).trainer()._same_steps, name
+@pytest.mark.parametrize("name", ["connect4", "tictactoe"])
+def test_the_nets_of_the_games_are_replayed(name: str):
+    loaded = registry.load(name)
+    assert loaded.make_net(loaded.game, {"blocks": 1}).trainer()._same_steps
 
 
 def test_a_trainer_that_nobody_holds_is_freed_at_once(monkeypatch: pytest.MonkeyPatch):

@@ -15,7 +15,7 @@ from alphazero.nets.winograd_convolutions import WinogradConvolutions, convolved
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
 
-SHAPES = [(1, 1), (2, 5), (3, 3), (6, 7), (7, 6), (8, 8), (9, 10)]
+SHAPES = [(1, 1), (2, 5), (6, 7), (8, 8), (9, 10)]
 
 
 def some_boards(count, channels, height, width, seed=0):
@@ -84,7 +84,6 @@ def test_modules_are_computed_here(monkeypatch, padding, bias):
         (nn.Conv2d(16, 24, 3, padding=1), torch.float32),
         (nn.Conv2d(20, 16, 3, padding=1), torch.float32),
         (nn.Conv2d(16, 16, 3), torch.float32),
-        (nn.Conv2d(16, 16, 3, padding="valid"), torch.float32),
         (nn.Conv2d(16, 16, 3, padding=1, stride=2), torch.float32),
         (nn.Conv2d(16, 16, 3, padding=2, dilation=2), torch.float32),
         (nn.Conv2d(32, 32, 3, padding=1, groups=2), torch.float32),
@@ -106,17 +105,12 @@ def rest(module):
     return module.stride, module.padding, module.dilation, module.groups
 
 
-def test_where_autocast_multiplies_bf16_it_still_does(monkeypatch):
-    asked = spy(monkeypatch)
-    with WinogradConvolutions(), torch.autocast("cpu", torch.bfloat16):
-        assert nn.Conv2d(16, 16, 3, padding=1)(some_boards(2, 16, 4, 4)).dtype == torch.bfloat16
-    assert asked == []
-
-
-def test_an_image_without_a_batch_is_torchs(monkeypatch):
-    asked = spy(monkeypatch)
+def test_bf16_of_autocast_and_an_image_without_a_batch_are_torchs(monkeypatch):
+    asked, layer = spy(monkeypatch), nn.Conv2d(16, 16, 3, padding=1)
     with WinogradConvolutions():
-        assert nn.Conv2d(16, 16, 3, padding=1)(torch.ones(16, 4, 4)).shape == (16, 4, 4)
+        assert layer(torch.ones(16, 4, 4)).shape == (16, 4, 4)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert layer(some_boards(2, 16, 4, 4)).dtype == torch.bfloat16
     assert asked == []
 
 
