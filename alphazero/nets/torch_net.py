@@ -48,8 +48,6 @@ TURNS = 12
 """Batches that each library answers before the fastest one is chosen; three, once PATIENCE is over."""
 PATIENCE = 0.4
 """Seconds."""
-CALLS = 3000
-"""Batches that a network answers before its weights change, about: those of a generation of Connect Four's `quick`."""
 LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
 """The libraries that answer for networks on the processor, beside torch."""
 Ask = Callable[[np.ndarray], Any]
@@ -267,9 +265,9 @@ class TorchNet(NeuralNet):
 
 @torch.inference_mode()
 def fastest(libraries: Sequence[Inference], by_torch: Ask, observations: np.ndarray) -> Inference | None:
-    """Whichever answers CALLS batches first, after new weights, by the best of several turns; None: torch."""
+    """Whichever answers soonest, by the best of several turns; None: torch."""
     asks: dict[Inference | None, Ask] = {None: by_torch, **{library: library for library in libraries}}
-    times: dict[Inference | None, list[float]] = {library: [] for library in asks}
+    times = dict.fromkeys(asks, math.inf)
     begun = time.perf_counter()
     for turn in range(TURNS):
         if turn >= 3 and time.perf_counter() - begun > PATIENCE:
@@ -283,14 +281,8 @@ def fastest(libraries: Sequence[Inference], by_torch: Ask, observations: np.ndar
                     raise
                 say_once(f"{library.name} does not run here ({shorten(error)}); another library answers")
                 del asks[library]
-            times[library].append(time.perf_counter() - begin)
-
-    def seconds_of(library: Inference | None) -> float:
-        first, least = times[library][0], min(times[library])
-        renewal = 0.0 if library is None else library.seconds_for_new_weights(first, least)
-        return CALLS * least + renewal
-
-    return min(asks, key=seconds_of)
+            times[library] = min(times[library], time.perf_counter() - begin)
+    return min(asks, key=lambda library: times[library])
 
 
 class TorchCudaEvaluator(CudaEvaluator):

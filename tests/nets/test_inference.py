@@ -376,16 +376,13 @@ def clock(monkeypatch):
 
 
 class Timed:
-    """A library that takes so many seconds for new weights, and for each batch."""
+    """A library that takes so many seconds for each batch."""
 
-    def __init__(self, name: str, renewal: float, seconds: float, clock: Clock):
-        self.name, self._renewal, self._seconds, self._clock = name, renewal, seconds, clock
+    def __init__(self, name: str, seconds: float, clock: Clock):
+        self.name, self._seconds, self._clock = name, seconds, clock
 
     def __call__(self, observations):
         self._clock.sleep(self._seconds)
-
-    def seconds_for_new_weights(self, first, others):
-        return self._renewal
 
 
 @pytest.mark.parametrize("chosen", ["torch", "openvino", "winograd"])
@@ -418,8 +415,8 @@ PLANES = np.zeros((1, 1, 1, 1), np.float32)
 
 
 def test_the_choice_is_measured(clock):
-    slow, fast = Timed("slow", 0, 0.1, clock), Timed("fast", 0, 0, clock)
-    torchs = Timed("torch", 0, 0.02, clock)
+    slow, fast = Timed("slow", 0.1, clock), Timed("fast", 0, clock)
+    torchs = Timed("torch", 0.02, clock)
     assert fastest([slow], torchs, PLANES) is None
     assert fastest([slow, fast], torchs, PLANES) is fastest([fast, slow], torchs, PLANES) is fast
 
@@ -432,23 +429,11 @@ def test_a_library_that_fails_at_its_first_batch_is_left_out(clock, caplog):
         def __call__(self, observations):
             raise RuntimeError("can't alloc")
 
-    broken, slow = Broken("broken", 0, 0, clock), Timed("slow", 0, 0.1, clock)
-    assert fastest([broken, slow], Timed("torch", 0, 0.02, clock), PLANES) is None
+    broken, slow = Broken("broken", 0, clock), Timed("slow", 0.1, clock)
+    assert fastest([broken, slow], Timed("torch", 0.02, clock), PLANES) is None
     assert caplog.messages == ["broken does not run here (can't alloc); another library answers"]
     with pytest.raises(RuntimeError, match="can't alloc"):
         fastest([], broken, PLANES)
-
-
-def test_the_choice_counts_the_time_for_new_weights(monkeypatch, clock):
-    """A library that answers at once, but takes seconds for new weights, pays only if there is enough to answer."""
-    other = Timed("other", 2.5, 0, clock)
-    for calls, chosen in ((1000, None), (10000, other)):
-        monkeypatch.setattr(torch_net, "CALLS", calls)
-        assert fastest([other], Timed("torch", 0, 0.001, clock), PLANES) is chosen
-
-
-def test_new_weights_take_the_first_batch_of_each_size_longer(shared):
-    assert shared._inference.seconds_for_new_weights(0.6, 0.1) == pytest.approx(2.5)
 
 
 def test_players_say_once_which_library_runs_their_networks(monkeypatch, caplog):
@@ -470,14 +455,20 @@ def test_the_environment_and_the_option_choose(monkeypatch):
         want_inference("openvinno")
 
 
-@pytest.mark.parametrize("library", ["openvino", pytest.param("winograd", marks=pytest.mark.slow)])
-def test_a_resumed_run_keeps_its_library_and_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, library):
+def test_a_run_keeps_its_library(tmp_path, monkeypatch):
+    monkeypatch.setenv(INFERENCE_VARIABLE, "openvino")
+    az.train("tictactoe", generations=1, folder=tmp_path / "run", **TINY)
+    monkeypatch.setenv(INFERENCE_VARIABLE, "torch")
+    with pytest.raises(RunFolderError, match="was begun with openvino.*ALPHAZERO_INFERENCE"):
+        az.train("tictactoe", generations=2, folder=tmp_path / "run", resume=True, **TINY)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("library", ["openvino", "winograd"])
+def test_a_resumed_run_equals_one_that_was_not_interrupted(tmp_path, monkeypatch, library):
     monkeypatch.setenv(INFERENCE_VARIABLE, library)
     whole = az.train("tictactoe", generations=2, folder=tmp_path / "whole", **TINY)
     az.train("tictactoe", generations=1, folder=tmp_path / "parts", **TINY)
-    monkeypatch.setenv(INFERENCE_VARIABLE, "torch")
-    with pytest.raises(RunFolderError, match=f"run by {library}.*ALPHAZERO_INFERENCE"):
-        az.train("tictactoe", generations=2, folder=tmp_path / "parts", resume=True, **TINY)
     monkeypatch.setenv(INFERENCE_VARIABLE, "auto")
     parts = az.train("tictactoe", generations=2, folder=tmp_path / "parts", resume=True, **TINY)
     for name in ("generation_0002.safetensors", "replay_0002.npz"):

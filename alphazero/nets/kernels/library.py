@@ -41,9 +41,6 @@ class Inference(Protocol):
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
-    def seconds_for_new_weights(self, first: float, others: float) -> float:
-        """The time that new weights cost, where the first batch took `first` seconds and later ones took `others`."""
-
 
 @torch.inference_mode(False)
 @torch.no_grad()

@@ -110,9 +110,6 @@ class OpenVinoInference:
     def is_worth_a_try(bf16: bool) -> bool:
         return True
 
-    def seconds_for_new_weights(self, first: float, others: float) -> float:
-        return len(SIZES) * (first - others)
-
     def set_weights(self, module: nn.Module) -> None:
         self._next = module
         self._idle = {size: [] for size in SIZES}

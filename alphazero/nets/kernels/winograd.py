@@ -7,7 +7,6 @@ multiplications: about twice as fast where the processor has no instructions for
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 from typing import Any, ClassVar, NamedTuple
 
@@ -46,9 +45,7 @@ class WinogradInference:
         _, *shape = example.shape
         self._shape = (shape[0], shape[1], shape[2])
         self._next: nn.Module | None = None
-        begin = time.perf_counter()
         self._network = self._pack(module)
-        self._packing = time.perf_counter() - begin
         self._ask(check_layers, module)
         self._lock = threading.Lock()
         self._idle: list[Workspace] = []
@@ -57,9 +54,6 @@ class WinogradInference:
     @staticmethod
     def is_worth_a_try(bf16: bool) -> bool:
         return not (bf16 and has_amx())  # with it, products of bf16 matrices are ten times as fast
-
-    def seconds_for_new_weights(self, first: float, others: float) -> float:
-        return self._packing
 
     def set_weights(self, module: nn.Module) -> None:
         self._idle = []  # taps without weights are left out, so other weights can need more memory
