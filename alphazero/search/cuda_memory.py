@@ -39,10 +39,6 @@ class CudaMemory(Memory):
     def part(self, array: Any, at: int | slice) -> Any:
         return cuda.as_cuda_array(_Part(array, at))
 
-    def get_ready(self, work: Callable[[], None]) -> None:
-        """Calls `work` once, so that everything is compiled and has its memory."""
-        work()
-
     def wait(self) -> None:
         """Waits for the GPU; memory that is no longer used is freed."""
         self._torch.cuda.synchronize()
@@ -108,9 +104,6 @@ class _Part:
 
 class SimulatedMemory(Memory):
     """The processor's memory in place of a GPU's, for numba's simulator."""
-
-    def get_ready(self, work: Callable[[], None]) -> None:
-        """Does nothing: plain Python has nothing to compile."""
 
     def wait(self) -> None:
         """Returns at once: nothing runs in the background."""

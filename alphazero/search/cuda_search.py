@@ -10,7 +10,7 @@ from alphazero.errors import DeviceMemoryError, EvaluationError, count_of, is_ou
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers
-from alphazero.search.cuda_memory import open_cuda
+from alphazero.search.cuda_memory import SIMULATED, open_cuda
 from alphazero.search.mcts import SearchConfig, SearchResult, movers_and_actions
 from alphazero.search.tree import Memory, Tree, make_tree
 
@@ -38,7 +38,8 @@ class CudaSearch:
             with self._memory.stream() as stream:
                 self._memory.write(self.buffers.permutations, kernels.symmetries[1], stream)
             self._simulate = self._memory.captured(self._launch_simulation)
-            self._memory.get_ready(self._warm_up)
+            if not SIMULATED:  # plain Python has nothing to compile
+                self._warm_up()
         except Exception as error:
             if not is_out_of_memory(error):
                 raise

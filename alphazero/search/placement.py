@@ -72,21 +72,16 @@ def runs_on_cuda(kernels: Kernels, net: NeuralNet) -> bool:
         return False
     tried = _tried.setdefault(net, WeakKeyDictionary())
     if kernels not in tried:
-        tried[kernels] = _can_search(kernels, evaluate)
+        try:
+            make_search(kernels, SearchConfig(num_simulations=1), evaluate, 1)
+            tried[kernels] = True
+        except Exception as error:  # numba raises many kinds
+            tried[kernels] = False
+            logger.warning(
+                "the search of %s cannot be set up on the GPU; its trees stay on the processor, and the network on the "
+                "GPU: %s", kernels.game.name, " ".join(str(error).split())[:300],
+            )  # fmt: skip
     return tried[kernels]
-
-
-def _can_search(kernels: Kernels, evaluate: CudaEvaluator) -> bool:
-    try:
-        make_search(kernels, SearchConfig(num_simulations=1), evaluate, 1)
-    except Exception as error:  # numba raises many kinds
-        reason = " ".join(str(error).split())
-        logger.warning(
-            "the search of %s cannot be set up on the GPU; its trees stay on the processor, the network on the GPU: %s",
-            kernels.game.name, reason[:300],
-        )  # fmt: skip
-        return False
-    return True
 
 
 def as_many_as_fit(make: Callable[[int], Made], count: int) -> tuple[Made, int]:

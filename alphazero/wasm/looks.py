@@ -203,15 +203,12 @@ class _Learner:
         if len(rows):
             known = len(self.bits[0]) - len(self.game.board.cells) * (name == "pieces")
             return self._grown(rows, labels, self.bits[:, :known], 0)
-        # an action that no random game had: its name at the start, and a button
-        return self._number(self._word(item) if name == "words" else [])
-
-    def _word(self, action: int) -> str:
-        """The name of an action at the start, where it may not be legal: a game's notation need not know it then."""
+        if name != "words":
+            return self._number([])  # an action that no random game had: a button, with its name at the start
         try:
-            return self.game.start().format(action)
-        except Exception:
-            return f"action {action}"
+            return self._number(self.game.start().format(item))
+        except Exception:  # a game's notation need not know an action where it is not legal
+            return self._number(f"action {item}")
 
     def _grown(self, rows: np.ndarray, labels: np.ndarray, known: np.ndarray, depth: int) -> Tree:
         """A tree for some of the positions: who moves first, then the bits that tell most."""
@@ -269,7 +266,6 @@ class _Learner:
 
 
 def without_history(position: Position) -> Position:
-    """The position as its bits alone describe it."""
     return Position(position.game, position.state.copy(), position.to_play, ())
 
 

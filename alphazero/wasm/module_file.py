@@ -17,8 +17,6 @@ PAGE = 1 << 16
 FIRST_ADDRESS = 1 << 20
 """The constants of a module lie at address 0 and above, its stack grows down from here, and its arrays begin here."""
 STACK_BYTES = 1 << 18
-WRITTEN = {"fmod": "fmod (% of floating-point numbers)"}
-"""For a function that compiled code calls, the sign that authors of rules write."""
 HEADER = b"\0asm\1\0\0\0"
 CUSTOM, TYPE, IMPORT, FUNCTION, TABLE, MEMORY, GLOBAL, EXPORT, START, ELEMENT, CODE, DATA, DATA_COUNT = range(13)
 ORDER = (TYPE, FUNCTION, MEMORY, GLOBAL, EXPORT, DATA_COUNT, CODE, DATA)
@@ -119,8 +117,7 @@ def _check_imports(content: bytes) -> None:
         if name not in ("__linear_memory", "__stack_pointer"):
             missing.append(name)
     if missing:
-        names = ", ".join(WRITTEN.get(name, name) for name in missing)
-        raise GameError(f"a web page has no function {names}, which the rules use: write them without it")
+        raise GameError(f"a web page has no function {', '.join(missing)}, which the rules use: write them without it")
 
 
 def _end_of_data(content: bytes) -> int:

@@ -30,54 +30,6 @@ FINISHED = {
         """,
         "X",
     ),
-    "up to the right top": (
-        "7477376717",
-        """
-        ......O
-        ......O
-        ......O
-        ......O
-        ......X
-        X.XO.XX
-        """,
-        "O",
-    ),
-    "across from the left bottom": (
-        "54511253",
-        """
-        .......
-        .......
-        .......
-        ....X..
-        X...X..
-        OOOOX..
-        """,
-        "O",
-    ),
-    "across to the right top": (
-        "765476664467476774224525555",
-        """
-        ...XXXX
-        ...OOXO
-        ...XXOO
-        .X.OOXO
-        .O.XOOX
-        .X.OXOX
-        """,
-        "X",
-    ),
-    "rising from the left bottom": (
-        "32441444233",
-        """
-        .......
-        ...O...
-        ...X...
-        ..XO...
-        .XOO...
-        XOXX...
-        """,
-        "X",
-    ),
     "rising to the right top": (
         "76657455777765641624",
         """
@@ -89,18 +41,6 @@ FINISHED = {
         XX.OOOX
         """,
         "O",
-    ),
-    "falling from the left top": (
-        "44124232141121142423733",
-        """
-        XX.O...
-        OX.O...
-        OXXO...
-        XOOX...
-        XOOO...
-        XOXX..X
-        """,
-        "X",
     ),
     "falling to the right bottom": (
         "5746564544",
@@ -165,28 +105,6 @@ UNFINISHED = {
         ..XX.O.
         """,
     ),
-    "up, three and one": (
-        "1112314141",
-        """
-        O......
-        O......
-        O......
-        X......
-        O..X...
-        XOXX...
-        """,
-    ),
-    "up, one and three": (
-        "673763276666",
-        """
-        .....O.
-        .....X.
-        .....O.
-        .....XO
-        ..O..XO
-        .XX..XO
-        """,
-    ),
     "rising": (
         "327333166337765",
         """
@@ -218,17 +136,6 @@ UNFINISHED = {
         O......
         X......
         O...XXX
-        """,
-    ),
-    "nothing at all": (
-        "",
-        """
-        .......
-        .......
-        .......
-        .......
-        .......
-        .......
         """,
     ),
 }
@@ -297,7 +204,7 @@ def test_the_network_sees_the_empty_squares_that_would_complete_four():
     rng = np.random.default_rng(0)
     lines = lines_of_four()
     num_seen = 0
-    for _ in range(60):
+    for _ in range(30):
         position = GAME.start()
         while not position.terminal:
             own, other = (position.observation[i].astype(bool) for i in range(2))
@@ -325,7 +232,7 @@ def test_the_network_sees_the_lines_that_can_still_become_four():
     lines = lines_of_four()
     assert len(lines) == 69
     largest = np.zeros(18)
-    for _ in range(60):
+    for _ in range(30):
         position = GAME.start()
         while True:
             sides = position.observation[:2]
@@ -367,18 +274,6 @@ def test_all_69_lines_win_and_three_stones_do_not():
         assert has_four(stones_of(line))
         for missing in line:
             assert not has_four(stones_of(square for square in line if square != missing))
-
-
-def test_four_in_a_line_equals_an_independent_look_at_random_boards():
-    rng = np.random.default_rng(0)
-    squares = list(itertools.product(range(7), range(6)))
-    lines, found = lines_of_four(), 0
-    for _ in range(2000):
-        stones = {square for square in squares if rng.random() < 0.4}
-        expected = any(stones.issuperset(line) for line in lines)
-        assert has_four(stones_of(stones)) == expected, sorted(stones)
-        found += expected
-    assert 500 < found < 1500, "the boards should be of both kinds"
 
 
 # distinct positions: OEIS A212693; to ply 6 no game is over, so perft is 7^n

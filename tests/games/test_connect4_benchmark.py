@@ -96,24 +96,10 @@ THIRD = 1 / 3
 @pytest.mark.parametrize(
     ("score", "value", "right"),
     [
-        (5, 1.0, True),
-        (1, THIRD + 1e-6, True),
-        (5, THIRD, False),
-        (5, THIRD - 1e-6, False),
-        (5, 0.0, False),
-        (5, -0.9, False),
-        (0, 0.0, True),
-        (0, THIRD, True),
-        (0, -THIRD, True),
-        (0, THIRD + 1e-6, False),
-        (0, -THIRD - 1e-6, False),
-        (-1, -THIRD - 1e-6, True),
-        (-9, -1.0, True),
-        (-9, -THIRD, False),
-        (-9, -THIRD + 1e-6, False),
-        (-9, 0.9, False),
+        (1, THIRD + 1e-6, True), (5, THIRD, False), (5, -0.9, False), (0, THIRD, True), (0, -THIRD, True),
+        (0, THIRD + 1e-6, False), (0, -THIRD - 1e-6, False), (-1, -THIRD - 1e-6, True), (-9, -THIRD, False),
     ],
-)
+)  # fmt: skip
 def test_a_value_must_be_on_the_right_side_of_a_third(score, value, right):
     labelled = labelled_of(FIVE, [("4453", score)])
     judgement = judge(Planted({}, values={"4453": value, "1": 1.0}), labelled)
@@ -373,11 +359,9 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["radnom"], "did you mean 'random'"),
         (["human"], "human plays one game at a time"),
         (["random", "--simulations", "0,100"], "--simulations takes whole numbers"),
-        (["random", "--simulations", "-1"], "--simulations must lie between"),
         (["random", "--simulations"], "--simulations takes one or several numbers"),
         (["random", "--plot", "result.txt"], "--plot takes a file that ends in"),
         (["random", "--plot", "x.png", "--json", "./x.png"], "--json and --plot name one file"),
-        (["random", "--json", "missing/result.json"], "--json takes a file in a folder that exists"),
         (["random", "--json", "a" * 300 + ".json"], ""),
         (["random", "--positions", "wrong.txt"], "wrong.txt, line 1: the score is -2, not 3"),
     ],
