@@ -1,4 +1,4 @@
-"""A stranger's run is resumed: its own files do not say how much memory that takes."""
+"""A run of somebody else, or of another version, is resumed: its files do not say how much memory that takes."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.errors import InvalidSetting, StorageError
+from alphazero.doctor.run import examine_run
+from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, StorageError
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of
+from alphazero.storage.manifest import latest_manifest, read_settings
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.parts.arrivals import most_games
 from alphazero.training.run import TrainedRun, read_saved, train
 from alphazero.training.selfplay.past import saved_arrays
-from tests.storage.resealing import reseal_manifest
+from tests.storage.resealing import reseal_config, reseal_manifest
 from tests.training.test_coach import TINY
 
 LOADED = registry.load("tictactoe")
@@ -97,3 +99,41 @@ def test_a_run_without_a_net_does_not_say_how_large_it_is(tmp_path: Path, monkey
     with pytest.raises(InvalidSetting, match="choose smaller sizes"):
         train(LOADED, config, tmp_path / "new", threads=1)
     assert not (tmp_path / "new").exists()
+
+
+# --- another version: an older run goes on as it was, a newer one is left alone ---
+
+
+def test_a_run_that_kept_every_net_keeps_every_net(folder, caplog):
+    """Before there was a number of nets to keep; the number of today once took its place, and removed nets."""
+    reseal_config(folder, lambda config: config["settings"].pop("keep"))
+    assert read_settings(folder)["settings"]["keep"] == 0
+    saved = read_saved(folder, "tictactoe")
+    assert saved.config.keep == 0
+    train(LOADED, replace(saved.config, generations=2), folder, threads=1, resume=True)
+    assert "keep" not in caplog.text and read_settings(folder)["settings"]["keep"] == 0
+
+
+@pytest.mark.parametrize("which", [[1], [0, 1]], ids=["the newest", "both"])
+def test_what_a_newer_version_wrote_is_left_alone(folder, which):
+    """It once was taken for damage, and overwritten by what followed the generation before."""
+    for generation in which:
+        reseal_manifest(folder / f"manifest_{generation:04d}.json", lambda manifest: manifest.update(format=2))
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    for use in (
+        latest_manifest,
+        examine_run,
+        lambda path: train(LOADED, read_saved(path, "tictactoe").config, path, resume=True),
+    ):
+        with pytest.raises(RunFolderError, match=r"manifest_000[01].json has format 2, .* reads 1: update alphazero$"):
+            use(folder)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "run.log"} == {
+        name: content for name, content in before.items() if name != "run.log"
+    }
+
+
+def test_a_state_with_more_in_it_is_refused(folder):
+    """What the newer version needs would be missing from the next generation."""
+    reseal_manifest(folder / "manifest_0001.json", lambda manifest: manifest["state"].update(averages=[1, 2]))
+    with pytest.raises(CheckpointError, match=r"averages.*; if a newer version wrote it, update alphazero$"):
+        train(LOADED, read_saved(folder, "tictactoe").config, folder, threads=1, resume=True)
