@@ -19,7 +19,7 @@ from alphazero.search.placement import make_evaluators
 from alphazero.training.parts.arrivals import Chunk, pack
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts, Until
-from alphazero.training.selfplay.first_compile import compile_all
+from alphazero.training.selfplay.calibration import compile_all
 from alphazero.training.worker_process import WorkerSettings, make_net
 
 CHECKPOINT = "weights.safetensors"

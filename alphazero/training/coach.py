@@ -26,7 +26,7 @@ from alphazero.training.parts.store import Store
 from alphazero.training.parts.trackers import TensorBoard, Tracker
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
-from alphazero.training.selfplay.first_compile import compile_all
+from alphazero.training.selfplay.calibration import compile_all
 
 logger = logging.getLogger(__name__)
 

@@ -38,7 +38,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
 from alphazero.training.replay_buffer import Examples, ReplayBuffer, Samples, make_examples, read_samples
 from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until, Worker
-from alphazero.training.selfplay.first_compile import compile_all
+from alphazero.training.selfplay.calibration import compile_all
 
 CPU_MILLISECONDS, STOP, COUNTS = 0, 1, slice(2, 7)
 """Places in the memory that the processes share: STOP is the parent's wish, all else is the child's."""

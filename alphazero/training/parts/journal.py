@@ -22,12 +22,11 @@ OF_PROGRESS = "generations_since_promotion", "benchmark_oscillation", "benchmark
 class Generation:
     """A generation under way."""
 
-    def __init__(self, number: int, log: Callable[[str], None], cpu_seconds: Callable[[], float]):
-        """`log` is `Journal.enter`; `cpu_seconds()` the processor time of the run so far."""
-        self.number, self._log = number, log
+    def __init__(self, number: int, journal: Journal):
+        self.number, self._journal = number, journal
         self.figures: dict[str, Any] = {}
         """Its figures so far; with `add_times` a line of `metrics.jsonl`."""
-        self._begin, self._cpu_begin, self._cpu_seconds = time.monotonic(), cpu_seconds(), cpu_seconds
+        self._begin, self._cpu_begin = time.monotonic(), journal.cpu_seconds()
 
     @property
     def seconds(self) -> float:
@@ -36,11 +35,11 @@ class Generation:
 
     def enter(self, phase: str) -> None:
         """As `Journal.enter`."""
-        self._log(f"generation {self.number}: {phase}")
+        self._journal.enter(f"generation {self.number}: {phase}")
 
     def add_times(self, seconds: float) -> None:
         """Adds the figures of time; `seconds`: those of the whole run."""
-        times = {"seconds": round(seconds, 3), "cpu_seconds": round(self._cpu_seconds() - self._cpu_begin, 3)}
+        times = {"seconds": round(seconds, 3), "cpu_seconds": round(self._journal.cpu_seconds() - self._cpu_begin, 3)}
         self.figures = {"generation": self.number, **times, **self.figures}
 
 
@@ -49,14 +48,14 @@ class Journal:
 
     def __init__(self, folder: RunFolder, pace: Pace, trackers: Sequence[Tracker], cpu_seconds: Callable[[], float]):
         self.lines: list[Figures] = list(folder.metrics())
-        self._folder, self._pace, self._trackers, self._cpu_seconds = folder, pace, trackers, cpu_seconds
+        self._folder, self._pace, self._trackers, self.cpu_seconds = folder, pace, trackers, cpu_seconds
         self._watch = Watch()
         for line in self.lines:
             self._watch.new_warnings(line)  # have been given
 
     def begin(self, number: int) -> Generation:
         """The next generation."""
-        return Generation(number, self.enter, self._cpu_seconds)
+        return Generation(number, self)
 
     def enter(self, phase: str) -> None:
         """Logs the part of the work that begins; raises RunFolderError if the run has lost its folder."""

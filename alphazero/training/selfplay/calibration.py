@@ -1,4 +1,4 @@
-"""Measures in a second how fast a network is by itself, and how many games at once a GPU should play."""
+"""Before the clock of a run starts: compiles all, and measures the network and how many games a GPU should play."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,19 @@ import numpy as np
 from alphazero.errors import DeviceMemoryError, is_out_of_memory
 from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
+from alphazero.matches.openings import choose_openings
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
+from alphazero.players.net_players import make_net_player
 from alphazero.search.cuda_kernels import make_buffers
 from alphazero.search.cuda_memory import open_cuda
 from alphazero.search.cuda_search import room_for
+from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.placement import as_many_as_fit
+from alphazero.search.placement import as_many_as_fit, runs_on_cuda
 from alphazero.search.tree import Memory
+from alphazero.training.config import SelfPlayConfig
+from alphazero.training.health import count_positions
+from alphazero.training.selfplay.games import SelfPlay
 
 SMALLEST = 64
 """Games at once in the first try; each next try has twice as many."""
@@ -128,3 +135,27 @@ def calls_per_second(call_often: Callable[[int], None]) -> float:
     while seconds(count) < SECONDS:
         count *= 2
     return count / statistics.median(seconds(count) for _ in range(3))
+
+
+def compile_all(kernels: Kernels, config: SelfPlayConfig, search: SearchConfig, net: NeuralNet) -> None:
+    """Plays a game with few simulations and no network; asks the network, and chooses a move and an opening, once.
+
+    What a run computes does not depend on it. Of a game whose rules run as plain Python, the search alone is compiled,
+    and no game is played; a search on the GPU has compiled its code when it was made.
+    """
+    if runs_on_cuda(kernels, net):
+        return
+    quick = replace(search, num_simulations=2, leaves_per_step=1)
+    states, zero = kernels.start_states(1), np.zeros(1, np.int64)
+    make_net_player("", kernels, net, quick, seed=0, threads=1).select_actions(states, zero, zero)
+    if not kernels.game.compiled:
+        return
+    SelfPlay(kernels, config, quick, _equal_priors, 1, seed=0).play(1)
+    masks, _, _ = kernels.describe_all(states)
+    Evaluator(kernels, net, cache_size=4, sees_wins=True)(states, masks)
+    choose_openings(kernels.game, 1, 0)
+    count_positions(kernels)
+
+
+def _equal_priors(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
