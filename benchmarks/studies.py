@@ -3,7 +3,7 @@
     python -m benchmarks.studies                                     what is missing of all of them
     python -m benchmarks.studies --only temperature --games 200      more games of one
 
-A study is a file for `pit.py --tournament` in benchmarks/studies/, and is kept as every tournament: a stopped one goes
+A study is a file for `alphazero tournament` in benchmarks/studies/, and is kept as every tournament: a stopped one goes
 on, games can be added, and another net takes another --folder. Its tables stand between two comments on the page.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alphazero.commands import pit
+from alphazero.commands import tournament
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, UnknownName
 from alphazero.machine import count_cores
@@ -59,11 +59,12 @@ def main(argv: list[str]) -> None:
 
 def study(path: Path, config: StudiesConfig, page: Path) -> None:
     """Plays what is missing of one, and writes its tables."""
-    folder, texts = config.folder / path.stem, read_tournament(path)["contestants"]
+    folder, contestants = config.folder / path.stem, read_tournament(path)["contestants"]
     folder.parent.mkdir(parents=True, exist_ok=True)
-    options = {"--tournament": path, "--folder": folder, "--anchor": texts[0]}
-    numbers = {"--games": config.games, "--threads": config.threads}
-    pit.main([str(word) for option in (options | numbers).items() for word in option])
+    options = {
+        "--folder": folder, "--anchor": contestants[0], "--games": config.games, "--threads": config.threads,
+    }  # fmt: skip
+    tournament.main([str(path), *(str(word) for option in options.items() for word in option)])
     result = json.loads((folder / RESULTS).read_text(encoding="utf-8"))
     text = page.read_text(encoding="utf-8")
     atomic_write(page, insert(text, path.stem, as_markdown(result, config.threads)).encode())

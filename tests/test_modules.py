@@ -24,10 +24,11 @@ TESTED_IN = {
     "tests/cluster/test_self_play.py": ["alphazero/cluster/self_play_guest.py"],
     "tests/doctor/test_installation.py": ["alphazero/doctor/findings.py", "alphazero/doctor/speed.py"],
     "tests/doctor/test_run.py": ["alphazero/commands/doctor.py"],
-    "tests/commands/test_pit.py": ["alphazero/commands/pit_config.py"],
+    "tests/commands/test_pit.py": ["alphazero/commands/options.py"],
     "tests/game/test_board.py": ["alphazero/game/drawing.py", "alphazero/game/views.py"],
     "tests/catalogue/test_foreign_games.py": ["alphazero/game/python_game.py", "alphazero/catalogue/adapters/*.py"],
     "tests/game/test_game_contract.py": ["alphazero/game/game.py", "alphazero/game/rules.py", "games/*/game.py"],
+    "tests/game/test_record.py": ["alphazero/commands/replay.py"],
     "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],
     "tests/catalogue/test_games_folder.py": ["alphazero/catalogue/shipped.py"],
     "tests/catalogue/test_trial.py": ["alphazero/catalogue/first_trial.py"],
@@ -44,7 +45,6 @@ TESTED_IN = {
     "tests/matches/test_arena.py": [
         "alphazero/matches/report.py", "alphazero/matches/result.py",
     ],
-    "tests/matches/test_judge.py": ["alphazero/commands/judge.py"],
     "tests/nets/test_inference.py": ["alphazero/nets/kernels/l*.py", "alphazero/nets/kernels/openvino.py"],
     "tests/nets/test_winograd.py": [
         "alphazero/nets/kernels/vector_code.py", "alphazero/nets/kernels/winograd_kernels.py",
@@ -64,6 +64,7 @@ TESTED_IN = {
     "tests/storage/test_lock.py": ["alphazero/storage/folder_lock.py"],
     "tests/storage/test_schema.py": ["alphazero/storage/formats.py"],
     "tests/tournaments/test_standings.py": ["alphazero/tournaments/report.py"],
+    "tests/tournaments/test_ladder.py": ["alphazero/commands/ladder.py"],
     "tests/tournaments/test_tournament.py": ["alphazero/tournaments/folder.py"],
     "tests/tournaments/test_tournament_command.py": [
         "alphazero/commands/tournament.py", "alphazero/tournaments/file.py",
@@ -80,7 +81,7 @@ TESTED_IN = {
     "tests/wasm/test_network.py": ["alphazero/wasm/layers.py"],
     "tests/web/test_engine.py": ["alphazero/web/kept.py", "alphazero/web/searches.py", "alphazero/web/seats.py"],
     "tests/web/test_viewer.py": ["alphazero/web/server.py"],
-    "tests/web/test_watch.py": ["alphazero/commands/watch.py", "alphazero/web/tables.py"],
+    "tests/web/test_watch.py": ["alphazero/web/tables.py"],
 }  # fmt: skip
 """For each file of tests the modules that it tests beside, or instead of, the one of its name."""
 

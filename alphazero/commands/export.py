@@ -11,7 +11,8 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import Contestant, Overwrite, argument, parse, spare_files
+from alphazero.commands.options import DEFAULT_GAME, Contestant, GameName, Overwrite
+from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InvalidSetting
 from alphazero.nets.devices import want_inference
 from alphazero.nets.onnx_export import NUM_CHECKED, to_onnx
@@ -28,9 +29,7 @@ class ExportConfig:
     """The net: a shipped one (best), a run folder (its best net), folder:GENERATION, or a checkpoint."""
     output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write, as in net.onnx."""
-    game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
-    """The game: a name, a Python file or a module."""
-
+    game: GameName = None
     overwrite: Overwrite = False
 
     def __post_init__(self) -> None:
@@ -40,7 +39,7 @@ class ExportConfig:
 def main(argv: list[str]) -> None:
     config = parse(ExportConfig, argv, command="export")
     spare_files(config.overwrite, config.output)
-    _, loaded = load_game(config.game, [config.net], "connect4")
+    _, loaded = load_game(config.game, [config.net], DEFAULT_GAME)
     want_inference("torch")
     net = load_net(config.net.text, loaded, "cpu")
     if not isinstance(net, TorchNet):

@@ -17,11 +17,11 @@ from typing import Annotated, TextIO
 
 import tyro
 
-from alphazero.commands.shared import Contestant, Threads, argument, parse
+from alphazero.commands.options import Contestant, NamedGame, Seed, Threads, argument, check_options
+from alphazero.commands.shared import parse
 from alphazero.machine import count_cores
 from alphazero.players.contestants import load_game, make_player
 from alphazero.players.gtp_server import Server
-from alphazero.settings import check_ranges
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,14 @@ class GtpConfig:
 
     contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
-    game: Annotated[str | None, argument("NAME", "that of a run or checkpoint; all others need one")] = None
-    """The game: a name, a Python file or a module."""
+    game: NamedGame = None
     simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
     """Simulations per ply, for a contestant that searches and does not say how many."""
-    seed: int = 0
-    """Random seed. The same seed and the same commands give the same moves."""
+    seed: Seed = 0
     threads: Threads = field(default_factory=count_cores)
-    """Processor cores to use."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, simulations=(0, 1_000_000), seed=(0, (1 << 63) - 1), threads=(1, 4096))
+        check_options(self)
 
 
 def main(argv: list[str]) -> None:

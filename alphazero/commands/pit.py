@@ -1,63 +1,104 @@
-"""Plays contestants against each other: `alphazero pit A B`, or a tournament of three or more."""
+"""Plays two contestants against each other: `alphazero pit A B`; what is typed for more of them goes on from here."""
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from alphazero.catalogue import registry
-from alphazero.commands.pit_config import PitConfig
-from alphazero.commands.serve import ServeConfig, serve
-from alphazero.commands.shared import parse, say, spare_files
-from alphazero.commands.tournament import DEFAULT_GAME, climb, compete
-from alphazero.commands.watch import list_games, step_through
+import tyro
+
+from alphazero.commands import ladder, replay, serve, tournament
+from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, argument
+from alphazero.commands.shared import keep_apart, parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
 from alphazero.game.kernels import kernels_of
-from alphazero.game.record import read_records, write_records
+from alphazero.game.record import write_records
+from alphazero.invocation import command_line
 from alphazero.matches.arena import GAMES_WITH_HUMAN, LEFT, play_with_human, ready_arena, shown
 from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.result import MatchResult
-from alphazero.players.contestant_text import ContestantText
+from alphazero.matches.sprt import Sprt
 from alphazero.players.contestants import load_game, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json
 
+ELSEWHERE = {"--replay": replay.main, "--ladder": ladder.main, "--tournament": tournament.main}
+"""First words that stand for commands of their own, which were parts of this one."""
+
+
+@dataclass(frozen=True)
+class PitConfig(MatchOptions):
+    """Plays two contestants against each other and says who is stronger. Three or more play a tournament.
+
+    A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a shipped net (beginner, club or best in
+    Connect Four), a run folder (its best net), folder:GENERATION, a checkpoint file, python:MODULE:FUNCTION (your own
+    function), gtp:"COMMAND" (a program that speaks GTP), or a player of the game's own (solver in Connect Four and
+    Othello). Contestants that search take settings, as in runs/c4@simulations=200,temperature=0.2.
+    """
+
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B")] = ()
+    """The contestants. The options for more than two are those of `alphazero tournament`."""
+    sprt: Annotated[str | None, argument("ELO0,ELO1", "none")] = None
+    """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
+    This is a sequential probability ratio test, as in --sprt 0,20."""
+    save_games: Annotated[Path | None, argument("FILE", "none")] = None
+    """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.test()
+        if self.sprt is not None and self.openings == "none":
+            raise InvalidSetting(
+                "--sprt needs another opening for each pair of games, since players without randomness repeat their "
+                "games: leave --openings none out"
+            )
+        keep_apart("--json", self.json, "--save-games", self.save_games)
+
+    def test(self) -> Sprt | None:
+        """The test that `--sprt` asks for."""
+        return None if self.sprt is None else Sprt.parse(self.sprt)
+
 
 def main(argv: list[str]) -> None:
-    config = parse(PitConfig, argv, command="pit")
-    config.check_contestants()  # not sooner: a mistyped option takes the words behind it for contestants
-    if config.replay is not None:
-        replay(config, config.replay)
-    elif config.ladder is not None:
-        climb(config, config.ladder)
-    elif config.is_tournament:
-        compete(config, argv)
-    elif config.web:
-        serve(ServeConfig(config.contestants, config.game, device=config.device, inference=config.inference))
+    if argv and argv[0] in ELSEWHERE:
+        ELSEWHERE[argv[0]](argv[1:])
+    elif "--web" in argv:
+        serve.main([word for word in argv if word != "--web"])
+    elif len(list(itertools.takewhile(lambda word: not word.startswith("-"), argv))) > 2:
+        tournament.main(argv)
     else:
-        spare_files(config.overwrite, config.save_games, config.json)
-        play(config, (config.contestants[0], config.contestants[1]))
+        config = parse(PitConfig, argv, command="pit")
+        if len(config.contestants) > 2:
+            tournament.main(argv)
+        else:
+            play(config)
 
 
-def play(config: PitConfig, contestants: tuple[ContestantText, ContestantText]) -> None:
+def play(config: PitConfig) -> None:
     """Plays a match and reports it."""
-    game_name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
+    if len(config.contestants) != 2:
+        raise InvalidSetting(
+            f"pit takes two contestants, as in {command_line('pit', 'random', 'greedy')}, "
+            f"not {len(config.contestants)}; three or more play a tournament; --help says more"
+        )
+    spare_files(config.overwrite, config.save_games, config.json)
+    game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
     first, second = (
         make_player(
             contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations,
             device=config.device,
         )
-        for contestant in contestants
+        for contestant in config.contestants
     )  # fmt: skip
-    names = contestants[0].text, contestants[1].text
-    humans = [player for player in (first, second) if isinstance(player, HumanPlayer)]
-    alone = not humans
-    for human in humans:
-        human.loaded_as = game_name
-    if config.sprt and not alone:
-        raise InvalidSetting("--sprt needs hundreds of games: leave it out in a match with a human")
-    if config.openings != "random" and not alone:
-        raise InvalidSetting("games with a human begin at the start: leave --openings out")
+    names, alone = (config.contestants[0].text, config.contestants[1].text), True
+    for player in (first, second):
+        if isinstance(player, HumanPlayer):
+            player.loaded_as, alone = game_name, False
+    if not alone and (config.sprt or config.openings != "random"):
+        raise InvalidSetting("games with a human are few, and begin at the start: leave --sprt and --openings out")
     test, balance = config.test(), balance_of(config.openings, loaded)
 
     def report(result: MatchResult) -> None:
@@ -68,38 +109,24 @@ def play(config: PitConfig, contestants: tuple[ContestantText, ContestantText]) 
         if config.json is not None:
             write_json(config.json, as_json(loaded.game.name, config.seed, names, result, test, openings))
 
-    if alone:
-        match = ready_arena(
-            kernels_of(loaded.game), first, second, config.num_games(), config.seed, plies_of(config.openings), balance
-        )  # fmt: skip
-        result = match.result()
-        try:
-            for result in shown(match, f"{first.name} - {second.name}"):
-                if test and test.verdict(result.pairs) is not None:
-                    break
-        except (InputError, KeyboardInterrupt, Terminated):
-            if (whole := result.whole_pairs()).num_games:
-                print(f"The match was not finished; these are its first {count_of(whole.num_games, 'game')}.")
-                report(whole)
-            raise
-        report(result.whole_pairs() if result.num_games < config.num_games() else result)
-    else:
+    if not alone:
         try:
             report(play_with_human(loaded.game, first, second, config.games or GAMES_WITH_HUMAN, config.seed))
         except HumanLeft:
             print(LEFT)
-
-
-def replay(config: PitConfig, path: Path) -> None:
-    """Lists the games of a file written by `--save-games`, or steps through one."""
-    records = read_records(path)
-    if not config.contestants:
-        list_games(records)
         return
-    number = int(config.contestants[0].text)
-    if number >= len(records):
-        there = f"{count_of(len(records), 'game')}, the first of which is game 0" if records else "no games"
-        raise InvalidSetting(f"{path} holds {there}")
-    named = records[number].game
-    loaded = registry.load(config.game) if config.game else registry.load_named(named, str(path))
-    step_through(records[number], loaded.game)
+    num_games = config.games or (20_000 if test else 100)
+    match = ready_arena(
+        kernels_of(loaded.game), first, second, num_games, config.seed, plies_of(config.openings), balance
+    )  # fmt: skip
+    result = match.result()
+    try:
+        for result in shown(match, f"{first.name} - {second.name}"):
+            if test and test.verdict(result.pairs) is not None:
+                break
+    except (InputError, KeyboardInterrupt, Terminated):
+        if (whole := result.whole_pairs()).num_games:
+            print(f"The match was not finished; these are its first {count_of(whole.num_games, 'game')}.")
+            report(whole)
+        raise
+    report(result.whole_pairs() if result.num_games < num_games else result)

@@ -17,7 +17,10 @@ from alphazero.machine import refusal
 
 COMMANDS = {
     "train": "Train a network by self-play.",
-    "pit": "Play contestants against each other, or a tournament of many.",
+    "pit": "Play two contestants against each other, or play against one.",
+    "tournament": "Play a tournament of three or more contestants, and rate them.",
+    "ladder": "Rate all generations of a run.",
+    "replay": "Step through games that were saved.",
     "serve": "Open a page in the browser: play, analyse, watch runs and tournaments.",
     "check": "Check the rules of a game by playing random games.",
     "new": "Write a small working game to begin with, and its test.",

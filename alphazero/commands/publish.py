@@ -29,7 +29,8 @@ from msgspec import Struct
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.shared import Overwrite, Threads, argument, parse, say, spare_files
+from alphazero.commands.options import Overwrite, Seed, Threads, argument, check_options
+from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, StorageError, count_of, quote
 from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
@@ -40,7 +41,7 @@ from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import find_checkpoint, load_game, load_net, make_player, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.settings import check_ranges, config_from_dict, flat_settings, settings_changed
+from alphazero.settings import config_from_dict, flat_settings, settings_changed
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import atomic_write, check_output_file
 from alphazero.storage.manifest import check_run_folder, latest_manifest, read_settings
@@ -89,9 +90,7 @@ class PublishConfig:
     match_simulations: int = 100
     """Simulations per ply in the games against the opponents."""
     threads: Threads = field(default_factory=count_cores)
-    """Processor cores to use."""
-    seed: int = 0
-    """Random seed. The same seed plays the same games."""
+    seed: Seed = 0
 
     def __post_init__(self) -> None:
         if self.output.suffix not in (".safetensors", ".html"):
@@ -102,10 +101,7 @@ class PublishConfig:
         check_output_file("OUTPUT", self.output)
         if self.output.suffix == ".html":
             return  # a page takes none of the rest
-        check_ranges(
-            self, games=(2, math.inf), threads=(1, 4096), match_simulations=(0, 1_000_000), simulations=(0, 1_000_000),
-            seed=(0, (1 << 63) - 1),
-        )  # fmt: skip
+        check_options(self, games=(2, math.inf), match_simulations=(0, 1_000_000))
 
 
 def main(argv: list[str]) -> None:

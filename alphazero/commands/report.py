@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.shared import Overwrite, argument, parse, say, spare_files
+from alphazero.commands.options import Overwrite, argument
+from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.storage.files import atomic_write, check_output_file
 from alphazero.storage.manifest import check_run_folder

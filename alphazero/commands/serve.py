@@ -17,13 +17,12 @@ from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands.shared import Contestant, argument, parse
+from alphazero.commands.options import DEFAULT_GAME, Contestant, Device, Inference, argument, check_options
+from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting
-from alphazero.nets.devices import check_device, choose_device, want_inference, wanted_inference
+from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.players.contestants import load_game
-from alphazero.settings import check_ranges
 
-DEFAULT_GAME = "connect4"
 PORT = 8080
 
 
@@ -51,15 +50,11 @@ class ServeConfig:
     """The folder with the runs to watch."""
     tournaments: Annotated[Path, tyro.conf.arg(metavar="FOLDER")] = Path("tournaments")
     """The folder with the tournaments to watch."""
-    device: str = "auto"
-    """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
-    inference: str = field(default_factory=wanted_inference)
-    """The library that runs nets on the CPU: auto (the fastest here), torch, openvino or winograd (ours)."""
+    device: Device = "auto"
+    inference: Inference = field(default_factory=wanted_inference)
 
     def __post_init__(self) -> None:
-        check_ranges(self, port=(0, 65535))
-        check_device(self.device)
-        want_inference(self.inference)
+        check_options(self, port=(0, 65535))
 
 
 def main(argv: list[str]) -> None:

@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import coloredlogs
 import tyro
@@ -20,34 +20,9 @@ import tyro
 from alphazero import interruption
 from alphazero.errors import InputError, InvalidSetting, Terminated, printable, quote, shorten
 from alphazero.invocation import command_line, module_line, take_any_text, taking_flags
-from alphazero.players.contestant_text import ContestantText
 from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
-Threads = Annotated[int, tyro.conf.arg(help_behavior_hint="(default: every core)")]
-"""A number of processor cores whose default is that of the machine, which the help does not tell as a number."""
-
-Contestant = Annotated[
-    ContestantText,
-    tyro.constructors.PrimitiveConstructorSpec(
-        nargs=1,
-        metavar="CONTESTANT",
-        instance_from_str=lambda words: ContestantText.parse(words[0]),
-        is_instance=lambda value: isinstance(value, ContestantText),
-        str_from_instance=lambda contestant: [contestant.text],
-    ),
-]
-"""A contestant, which is read as it is typed."""
-
-Overwrite = Annotated[
-    bool,
-    tyro.conf.arg(
-        help="Replace existing files without asking. "
-        "Otherwise the command asks at a terminal, and elsewhere leaves them."
-    ),
-]
-"""Whether a command that writes files may replace them."""
-
 _FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
 """The output has no room, or its terminal was closed."""
 
@@ -66,11 +41,6 @@ _SAYINGS = (
     (r"Missing from [^:]*: (.*)", r"missing: \1"),
     (r"Error parsing (\S+): expected str, bytes or os.PathLike object, not list", r"\1 takes a path"),
 )
-
-
-def argument(metavar: str, default: str) -> Any:
-    """Names an option's value, and tells its default in words, in the help."""
-    return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})")
 
 
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:

@@ -18,7 +18,8 @@ from alphazero.api.cluster import cluster_at
 from alphazero.catalogue import registry
 from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.shared import Threads, argument, parse, say
+from alphazero.commands.options import Inference, Threads, argument
+from alphazero.commands.shared import parse, say
 from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
 from alphazero.invocation import command_line, quoted
 from alphazero.machine import count_cores
@@ -52,10 +53,8 @@ class Options:
     """Continue a run that was stopped or has ended, with its saved settings."""
     device: str = "auto"
     """The device that the network runs on: auto (all GPUs, else the CPU), cpu, cuda, or several as in cuda:0,cuda:1."""
-    inference: str = field(default_factory=wanted_inference)
-    """The library that runs the network on the CPU: auto (the fastest here), torch, openvino or winograd (ours)."""
+    inference: Inference = field(default_factory=wanted_inference)
     threads: Threads = field(default_factory=count_cores)
-    """Processor cores to use."""
     seed: int = 0
     """Random seed. With --deterministic, the same seed and threads give the same run."""
     deterministic: bool = False

@@ -132,7 +132,7 @@ class HumanPlayer(FollowingPlayer):
         record = GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)
         write_records(file, [record])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
-        print(f"The game so far is in {file}; {command_line('pit', '--replay', file, 0, *chosen)} steps through it.")
+        print(f"The game so far is in {file}; {command_line('replay', file, 0, *chosen)} steps through it.")
 
     def _quit(self, position: Position, game: int, rest: str) -> None:
         raise HumanLeft("the human has left the match, so it has no result")
@@ -140,7 +140,7 @@ class HumanPlayer(FollowingPlayer):
     def _help(self, position: Position, game: int, rest: str) -> None:
         print("Type a move as it is listed above, or one of these:")
         for command, meaning in COMMANDS.items():
-            print(f"  {command:<10} {meaning.format(replay=command_line('pit', '--replay', 'FILE', 0))}")
+            print(f"  {command:<10} {meaning.format(replay=command_line('replay', 'FILE', 0))}")
 
 
 _WORDS = {command.split()[0] for command in COMMANDS}

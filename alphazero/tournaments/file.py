@@ -1,4 +1,4 @@
-"""A tournament's settings as a file of TOML, for `--tournament`.
+"""A tournament's settings as a file of TOML, for `alphazero tournament`.
 
 contestants = ["runs/c4", "runs/c4:10", "minimax:4", "random"]
 game = "connect4"
@@ -78,6 +78,6 @@ def read_tournament(path: Path) -> dict[str, Any]:
         if contestant.runs_code:  # who writes a file is not always who opens it
             raise InvalidSetting(
                 f"{path}: {quote(contestant.text)} runs a program or Python code, which a file may not do: give all "
-                "contestants on the command line, without --tournament"
+                "contestants on the command line"
             )
     return found | {"contestants": tuple(named)}

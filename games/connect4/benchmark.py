@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alphazero.catalogue import registry
-from alphazero.commands.judge import JudgeConfig, report
+from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import Game
 from alphazero.matches.judge import Judgement, Measure, ask, signs_right, simulations_of

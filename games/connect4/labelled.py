@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 
-from alphazero.commands.judge import LabelConfig, take
+from alphazero.commands.rules.benchmark import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
 from alphazero.game.kernels import kernels_of
 from alphazero.matches.judge import canonical_keys

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from alphazero.catalogue import registry
-from alphazero.commands.judge import JudgeConfig, report
+from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position

@@ -144,25 +144,3 @@ def test_a_script_passes_strict_type_checks(own_folder):
     error, summary = found.stdout.splitlines()
     assert error.startswith("wrong.py:") and 'incompatible type "str"' in error
     assert summary == "Found 1 error in 1 file (checked 2 source files)"
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: az.train("tictactoe", net="best"), "net holds sizes by name, or is a function .* not 'best'"),
-        (lambda: az.train("tictactoe", threads=0), "^threads must lie between 1 and 1,024, not 0"),
-        (lambda: az.match("random", "random", "tictactoe", threads=0), "^threads must lie between 1 and 4,096, not 0"),
-        (lambda: az.match(az.load_net("best", "connect4"), "random", "tictactoe"), "for connect4, not for tictactoe"),
-        (
-            lambda: az.evaluate(az.load_game("tictactoe").start(), az.load_net("best", "connect4")),
-            "for connect4, not for tictactoe",
-        ),
-        (lambda: az.evaluate(az.load_game("tictactoe").start(), "best"), "takes a NeuralNet, .* not a str"),
-        (lambda: az.check_game("tictactoe", games=0), "the number of games must be 1 or more, not 0"),
-        (lambda: az.check_game(int), "a game is a name, a Game class or an object of one, not the class int"),
-    ],
-)
-def test_wrong_arguments_are_named(call, message: str, own_folder):
-    with pytest.raises(az.errors.InputError, match=message):
-        call()
-    assert list(own_folder.iterdir()) == []

@@ -2,12 +2,14 @@
 
 import contextlib
 import copy
+import functools
 import inspect
 import io
 import os
 import pickle
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -165,11 +167,19 @@ def default(dtype: torch.dtype):
         torch.set_default_dtype(torch.float32)
 
 
+@contextlib.contextmanager
+def both(*contexts: contextlib.AbstractContextManager):
+    with contextlib.ExitStack() as stack:
+        for context in contexts:
+            stack.enter_context(context)
+        yield
+
+
 CHOSEN: dict[str, Callable[[], contextlib.AbstractContextManager]] = {
-    "no_grad": torch.no_grad, "inference_mode": torch.inference_mode, "device": lambda: torch.device("meta"),
-    "float64": lambda: default(torch.float64), "float16": lambda: default(torch.float16),
-    "autocast": lambda: torch.autocast("cpu", torch.bfloat16),
-}  # fmt: skip
+    "inference_mode, device": lambda: both(torch.inference_mode(), torch.device("meta")),
+    "no_grad, float64": lambda: both(torch.no_grad(), default(torch.float64)),
+    "autocast, float16": lambda: both(torch.autocast("cpu", torch.bfloat16), default(torch.float16)),
+}
 """Notebooks turn gradients off, take float64, or put all new tensors on a GPU."""
 in_any_torch = pytest.mark.parametrize("chosen", CHOSEN.values(), ids=CHOSEN.keys())
 GAME = az.load_game("tictactoe")
@@ -263,11 +273,16 @@ def step(trainer, batch):
     return [float(losses["policy_loss"]), float(losses["value_loss"]), *answer(trainer.net)]
 
 
+@functools.cache
+def usual_answer(call: str):
+    with tempfile.TemporaryDirectory() as folder:
+        return getattr(Program(Path(folder)), call)()
+
+
 @in_any_torch
 @pytest.mark.parametrize("call", [name for name in vars(Program) if not name.startswith("_")])
 def test_every_call_does_the_same_whatever_the_program_has_chosen_in_torch(call, chosen, tmp_path):
-    expected = getattr(Program(tmp_path), call)()
-    program = Program(tmp_path)
+    program, expected = Program(tmp_path), usual_answer(call)
     with chosen():
         before = settings()
         found = getattr(program, call)()
@@ -329,8 +344,7 @@ def test_a_net_is_loaded_whatever_the_program_has_chosen_in_torch(chosen, librar
     assert found.value == expected.value and (found.policy == expected.policy).all()
 
 
-@in_any_torch
-def test_a_net_learns_whatever_the_program_has_chosen_in_torch(chosen, own_folder):
+def test_a_net_learns_whatever_the_program_has_chosen_in_torch(own_folder):
     def losses() -> list[float]:
         run = az.train(
             "tictactoe", generations=1, minutes=0, net={"blocks": 1, "channels": 8}, search={"num_simulations": 4},
@@ -340,7 +354,8 @@ def test_a_net_learns_whatever_the_program_has_chosen_in_torch(chosen, own_folde
         return [run.metrics[0]["policy_loss"], run.metrics[0]["value_loss"]]
 
     expected = losses()
-    with chosen():
-        before = settings()
-        assert losses() == expected
-        assert settings() == before
+    for chosen in CHOSEN.values():
+        with chosen():
+            before = settings()
+            assert losses() == expected
+            assert settings() == before

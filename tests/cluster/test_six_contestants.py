@@ -12,7 +12,7 @@ import torch
 
 from alphazero.catalogue import registry
 from alphazero.commands import pit
-from alphazero.commands.pit_config import PitConfig
+from alphazero.commands.options import TournamentOptions
 from alphazero.tournaments.folder import read_games
 from tests.cluster.conftest import needs_ray
 from tests.cluster.fake import FakeCluster, machine
@@ -57,7 +57,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, contestants: list[str]) -> l
 def fake_cluster(monkeypatch: pytest.MonkeyPatch, no_ray: None) -> FakeCluster:
     """The cluster that the command plays on, whatever address it is given."""
     cluster = FakeCluster([machine("a", 2), machine("b")])
-    monkeypatch.setattr(PitConfig, "find_cluster", lambda config: cluster)
+    monkeypatch.setattr(TournamentOptions, "find_cluster", lambda config: cluster)
     return cluster
 
 

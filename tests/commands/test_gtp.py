@@ -56,17 +56,10 @@ def test_answers_have_the_form_of_the_protocol():
 def test_every_listed_command_is_known_and_answers_end_with_one_empty_line():
     talk = Talk("othello6")
     listed = talk("list_commands").removeprefix("= ").split()
-    needed = {
-        "protocol_version",
-        "name",
-        "version",
-        "known_command",
-        "list_commands",
-        "quit",
-        "boardsize",
-        "clear_board",
-    }
-    assert needed | {"komi", "play", "genmove", "undo"} <= set(listed) and "kata-analyze" not in listed
+    needed = (
+        "protocol_version name version known_command list_commands quit boardsize clear_board komi play genmove undo"
+    )
+    assert set(needed.split()) <= set(listed) and "kata-analyze" not in listed
     for command in listed:
         answer = talk(command)
         assert answer.endswith("\n\n") and "\n\n" not in answer[:-2] and "unknown" not in answer
@@ -92,15 +85,6 @@ def test_a_game_of_othello_with_passes_left_out():
     assert "\n1 O . . X . . . .\n" in talk("showboard")
 
 
-def test_a_game_is_played_to_its_end():
-    talk = Talk("tictactoe", "minimax:9")
-    colours = "bw" * 4 + "b"
-    for colour in colours:
-        assert re.fullmatch(r"= [ABC][123]\n\n", talk(f"genmove {colour}"))
-    assert talk("genmove w") == talk("play w A1") == "? the game is over\n\n"
-    assert talk("clear_board") == "= \n\n" and not talk.server.position.actions
-
-
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
@@ -120,15 +104,6 @@ def test_a_game_is_played_to_its_end():
 def test_what_is_wrong_is_refused(line, complaint):
     talk = Talk("tictactoe")
     assert talk(line) == f"? {complaint}\n\n" and talk("genmove b").startswith("= ")
-
-
-def test_a_board_that_is_no_square():
-    talk = Talk("connect4")
-    assert talk("boardsize 6") == talk("boardsize 7") == "? unacceptable size\n\n"
-    assert talk("rectangular_boardsize 7 6") == "= \n\n"
-    for size in ("6 7", "7", "7 6 6"):
-        assert talk(f"rectangular_boardsize {size}") == "? unacceptable size\n\n"
-    assert re.fullmatch(r"= [1-7]\n\n", talk("genmove b"))
 
 
 def test_go_from_openspiel_knows_its_komi_and_passes():
@@ -163,7 +138,7 @@ def test_every_action_of_every_game_has_a_vertex_of_its_own(game):
         position = position.play(position.legal_actions[position.ply % len(position.legal_actions)])
 
 
-@pytest.mark.parametrize("name", ["nim", "chess", "amazons", "nine_mens_morris", "go(board_size=5)"])
+@pytest.mark.parametrize("name", ["chess", "nine_mens_morris"])
 def test_every_action_of_openspiel_has_a_vertex_of_its_own(name):
     pytest.importorskip("pyspiel")
     loaded, rng = registry.load(f"openspiel:{name}"), np.random.default_rng(1)
@@ -256,8 +231,9 @@ def test_a_move_that_is_analysed_is_drawn_at_the_players_temperature():
     assert len(moves) > 2
 
 
-@pytest.mark.parametrize("player", ["mcts:2", "mcts:2@temperature=1"])
-@pytest.mark.parametrize("command", ["kata-genmove_analyze", "lz-genmove_analyze"])
+@pytest.mark.parametrize(
+    ("command", "player"), [("kata-genmove_analyze", "mcts:2"), ("lz-genmove_analyze", "mcts:2@temperature=1")]
+)
 def test_a_move_that_is_analysed_is_no_proven_loss_while_others_are_left(command, player):
     """Black wins in B1 unless white plays there; both simulations go to A1, which is lost then."""
     talk = Talk("tictactoe", player)
@@ -278,11 +254,6 @@ def test_the_score_of_a_game_that_is_over(moves, score):
         assert talk("7 final_score") == "?7 cannot score: the game is not over\n\n"
         assert talk(f"play {'bw'[number % 2]} {move}") == "= \n\n"
     assert talk("7 final_score") == f"=7 {score}\n\n"
-
-
-def test_time_changes_nothing():
-    talk = Talk("tictactoe")
-    assert talk("time_settings 0 30 1") == talk("time_left b 30 1") == "= \n\n"
 
 
 def test_an_analysis_that_cannot_begin_is_refused():
@@ -338,21 +309,13 @@ def test_bytes_that_are_no_text_are_an_unknown_command():
     [
         ("random", "say which one by --game"),
         ("radnom --game tictactoe", "did you mean 'random'?"),
-        ("human --game tictactoe", "human cannot be offered as an engine"),
-        ("random --game tictatoe", "did you mean 'tictactoe'?"),
         ("random --game tictactoe --seed -1", "--seed must lie between"),
-        ("runs/none", "'runs/none' is no file or folder"),
     ],
 )
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
     assert run_command(gtp.main, line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and message in errors
-
-
-def test_a_server_without_a_standard_input_ends():
-    command = f"{sys.executable} -m alphazero gtp random --game tictactoe <&-"
-    assert subprocess.run(command, shell=True, cwd=ROOT, capture_output=True, timeout=120).returncode == 0
 
 
 def test_a_standard_input_that_fails_ends_the_server():

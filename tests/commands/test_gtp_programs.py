@@ -102,13 +102,6 @@ def test_a_size_is_heard_as_columns_and_rows(game, right, wrong):
     assert answers(server, out, *right, *wrong) == "= \n\n" * len(right) + "? unacceptable size\n\n" * len(wrong)
 
 
-@pytest.mark.parametrize("game", ["connect4", "breakthrough", "dots_and_boxes", "nim"])
-def test_a_game_without_points_offers_no_rules_to_gogui(game):
-    server, out = make_server(game)
-    listed = answers(server, out, "list_commands")
-    assert "reg_genmove" in listed and "gogui-rules" not in listed
-
-
 def test_gogui_is_told_columns_without_an_i_and_how_a_game_has_ended():
     server, out = make_server("gomoku")
     moves = ["b J9", "w A1", "b H9", "w B1", "b G9", "w C1", "b F9", "w D1", "b E9"]

@@ -61,32 +61,13 @@ def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.Captur
 
 @pytest.mark.parametrize(
     "argv",
-    [
-        ["My-Game"],
-        ["class"],
-        ["none"],
-        ["true"],
-        ["false_"],
-        ["_"],
-        ["random"],
-        ["numpy"],
-        ["othello6"],
-        ["../x"],
-        [""],
-        [],
-        ["x", "--folder", "no/such"],
-    ],
+    [["My-Game"], ["class"], ["none"], ["numpy"], ["othello6"], ["../x"], [""], [], ["x", "--folder", "no/such"]],
 )
 def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert new_game(*argv) == 2
     assert capsys.readouterr().err.count("\n") == 1
     assert not list(tmp_path.iterdir())
-
-
-def test_the_name_of_a_shipped_game_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert new_game("othello6", "--folder", tmp_path) == 2
-    assert "othello6 is the name of a shipped game; add a word to it, as in my_othello6" in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -157,11 +138,10 @@ def test_the_tutorials_presets_are_those_of_the_game(tmp_path: Path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [5, 8])
-def test_the_new_games_board_can_be_made_larger(size: int, tmp_path: Path):
+def test_the_new_games_board_can_be_made_larger(tmp_path: Path):
     assert new_game("my_game", "--folder", tmp_path) == 0
     path = tmp_path / "my_game.py"
-    path.write_text(path.read_text().replace("SIZE = 4", f"SIZE = {size}"))
+    path.write_text(path.read_text().replace("SIZE = 4", "SIZE = 8"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0 and "4 passed" in result.stdout, result.stdout

@@ -109,7 +109,7 @@ def test_a_run_folder_that_cannot_be_is_refused(name, flags, tmp_path, capsys):
     assert len(said) == 1
 
 
-@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "\ud800", "x\udc80"], ids=["long", "NUL", "surrogate", "bytes"])
+@pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=["NUL", "surrogate"])
 @pytest.mark.parametrize("option", ["--json", "--save-games", "--folder", "--replay", "--ladder", "--tournament"])
 def test_a_name_in_a_command_is_refused_or_used(name, option, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -24,9 +24,9 @@ from alphazero.progress import Progress
 clock = [time.time()]
 tqdm.std.time = lambda: clock[0]
 with Progress("generation 3: self-play") as progress:
-    for step in range(41):
-        clock[0] += {jump} * (step == 20)
-        progress.show(step / 40, f"{{step}} of 40 games, 24,111 positions/s, 1,543,104 simulations/s")
+    for step in range(21):
+        clock[0] += {jump} * (step == 10)
+        progress.show(step / 20, f"{{step}} of 20 games, 24,111 positions/s, 1,543,104 simulations/s")
         time.sleep(0.11)
 """
 
@@ -50,16 +50,15 @@ def shown_on_a_terminal(columns: int, jump: int) -> list[str]:
     return [bar for bar in re.sub(r"\x1b\[A", "", shown.decode()).split("\r") if bar.strip()]
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("columns", [40, 200])
 def test_a_bar_is_no_wider_than_the_terminal(columns):
     """It once was some 105 columns wide everywhere, and left a line behind each time that it was drawn on fewer."""
     bars = shown_on_a_terminal(columns, 0)
-    assert len(bars) > 20 and all(len(bar) <= columns and "\n" not in bar for bar in bars)
+    assert len(bars) > 10 and all(len(bar) <= columns and "\n" not in bar for bar in bars)
     assert max(map(len, bars)) >= min(columns, 100) - 1, "it takes the room that it has"
 
 
-@pytest.mark.parametrize("jump", [-3600, 3600])
-def test_a_clock_that_is_set_changes_nothing(jump):
-    bars = shown_on_a_terminal(120, jump)
+def test_a_clock_that_is_set_changes_nothing():
+    bars = shown_on_a_terminal(120, -3600)
     last = bars[-1]
     assert re.search(r"9\d%|100%", last) and re.search(r"00:0\d<00:0\d", last), last

@@ -35,7 +35,6 @@ def start(folder: Path, *arguments: str) -> subprocess.Popen[str]:
 
 @pytest.mark.parametrize("command", [
     ("-m", "alphazero", "serve", "--game", "tictactoe", "--port", "0", "--no-browser"),
-    (str(ROOT / "pit.py"), "human", "random", "--game", "tictactoe", "--web"),
 ])  # fmt: skip
 def test_the_page_is_served_until_ctrl_c(tmp_path, command):
     program = start(tmp_path, *command)
@@ -113,12 +112,6 @@ def test_a_package_that_is_missing_is_told_with_those_to_install(monkeypatch):
         az.play_web("random", "tictactoe", port=0, wait=False)
     with pytest.raises(InvalidSetting, match=advice):
         make_server(ServeConfig())
-
-
-def test_pit_needs_a_human_for_the_page(tmp_path):
-    program = start(tmp_path, str(ROOT / "pit.py"), "random", "greedy", "--game", "tictactoe", "--web")
-    _, errors = program.communicate(timeout=300)
-    assert program.returncode == 2 and "human" in errors
 
 
 def test_the_library_opens_a_page_and_closes_it():

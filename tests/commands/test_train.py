@@ -14,20 +14,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 
 import alphazero as az
 from alphazero.api import runs
 from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
 from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
-from alphazero.errors import InputError, RunFolderError, StorageError
+from alphazero.errors import InputError, RunFolderError
 from alphazero.storage.checkpoint import load_checkpoint, read_card
-from alphazero.storage.files import write_sealed_json
 from alphazero.storage.manifest import read_config
 from alphazero.storage.run_names import choose_folder
 from alphazero.training.parts.gate import Gate
-from alphazero.training.run import TrainedRun, read_saved
+from alphazero.training.run import TrainedRun
 from tests.storage.resealing import reseal_config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,32 +51,18 @@ def fails(capsys, *argv: str) -> str:
         (["--evaluation.opponents", "nobody"], ["unknown contestant 'nobody'"]),
         (["--evaluation.opponents", "random", "human"], ["human cannot be one of --evaluation.opponents"]),
         (["--game", "conect4"], ["conect4", "connect4", "tictactoe"]),
-        (["--game", "my_game.py"], ["my_game.py"]),
-        (["--game"], ["--game"]),
         (["--preset", "quik"], ["quik", "quick", "standard", "strong"]),
         (["--generatoins", "3"], ["--generatoins", "--generations"]),
         (["--generations", "many"], ["--generations", "many"]),
-        (["--generations", "0"], ["generation", "0"]),
-        (["--gate.games", "1"], ["--gate.games must be 2 or more, not 1"]),
-        (["--minutes", "-1"], ["minutes", "-1"]),
         (["--device", "gpu"], ["gpu", "cuda", "cpu"]),
-        (["--device", "cuda"], ["cuda"]),
-        (["--device", "cpu,gpu"], ["gpu", "cuda", "cpu"]),
         (["--device", "cpu,cpu", "--deterministic"], ["--deterministic", "one device"]),
-        (["--threads", "0"], ["--threads", "0"]),
-        (["--seed", "-5"], ["--seed", "-5"]),
         (["--search.num-simulations", "0"], ["num_simulations", "0"]),
-        (["--search.c-puct", "x"], ["x"]),
-        (["--net.blocks", "0"], ["blocks", "0"]),
         (["--net.lines", "8", "--net.line-length", "7"], ["line_length", "6", "7"]),
         (["--learner.batch-size", "1"], ["--learner.batch-size must lie between 2 and"]),
-        (["--gate.threshold", "2"], ["threshold", "2"]),
         (["--deterministic", "--minutes", "5"], ["--deterministic", "--minutes"]),
         (["--deterministic", "--cluster", "auto"], ["--deterministic", "--cluster", "depends on the clock"]),
         (["--cluster", "nowhere"], ["--cluster", "HOST:PORT", "nowhere"]),
         (["--cluster", "auto", "--cluster-workers", "0"], ["--cluster-workers", "0"]),
-        (["--cluster-workers", "2"], ["--cluster-workers needs --cluster"]),
-        (["connect4"], ["connect4"]),
         (["--run", "nowhere", "--resume"], ["nowhere", "--resume"]),
         (["--resume"], ["runs/", "--run"]),
         (["--resume=runs/x"], ["--resume takes no value", "--run runs/x --resume"]),
@@ -87,8 +71,6 @@ def fails(capsys, *argv: str) -> str:
     ids=lambda x: " ".join(x)[:40],
 )
 def test_wrong_input_gets_one_sentence(capsys, tmp_path, monkeypatch, argv, words):
-    if argv == ["--device", "cuda"] and torch.cuda.is_available():
-        pytest.skip("there is a CUDA device here")
     monkeypatch.chdir(tmp_path)
     said = fails(capsys, *argv)
     assert all(word in said for word in words), said
@@ -167,16 +149,6 @@ def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, t
     monkeypatch.setattr(Gate, "judge", lambda self, generation: generation.figures.update(figures))
     assert run_command(main, [*start_from(f"{finished}:1", "--run", str(tmp_path / "next")), *flags]) == 0
     assert f"No candidate has passed the gate: the best net is still {finished}:1. With" in capsys.readouterr().out
-
-
-def test_a_run_can_start_from_a_shipped_net_by_its_name(tmp_path, finished, monkeypatch):
-    monkeypatch.setattr(registry, "NETS", tmp_path)
-    (tmp_path / "tictactoe").mkdir()
-    for ending in ("safetensors", "json"):
-        shutil.copy(finished / f"generation_0001.{ending}", tmp_path / "tictactoe")
-    run = tmp_path / "next"
-    assert run_command(main, start_from("generation_0001", "--run", str(run))) == 0
-    assert read_card(run / "generation_0000.safetensors")["started_from"]["net"] == "generation_0001"
 
 
 def test_a_net_to_begin_with_may_be_named_with_an_underscore(finished):
@@ -271,35 +243,6 @@ def test_a_run_folder_starts_no_code(capsys, caplog, finished):
     assert marks[1].exists()
 
 
-def test_any_wrong_setting_of_a_run_is_one_sentence(finished):
-    config = read_config(finished)
-
-    def leaves(value, path=()):
-        if isinstance(value, dict):
-            return [path, *(leaf for name in value for leaf in leaves(value[name], (*path, name)))]
-        return [path]
-
-    tried = 0
-    for path in leaves(config)[1:]:
-        for wrong in ([1, 2], {"a": 1}, "x", None, -(10**400), 10**400, True, [], [[]], "\ud800"):
-            changed = json.loads(json.dumps(config))
-            inner = changed
-            for name in path[:-1]:
-                inner = inner[name]
-            inner[path[-1]] = wrong
-            if wrong == "\ud800":
-                with pytest.raises(StorageError, match="cannot be written as JSON"):
-                    write_sealed_json(finished / "config.json", changed, "config_sha256")
-                continue
-            write_sealed_json(finished / "config.json", changed, "config_sha256")
-            try:
-                read_saved(finished, "tictactoe")
-            except InputError as error:
-                assert 0 < len(str(error)) < 500, path
-                tried += 1
-    assert tried > 300
-
-
 def test_a_damaged_run_falls_back_and_says_so(capsys, caplog, finished):
     argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
     assert run_command(main, argv) == 0
@@ -326,8 +269,8 @@ def test_the_last_lines_can_be_typed(finished, tmp_path, monkeypatch, capsys):
     assert "it scores" not in out
 
 
-@pytest.mark.parametrize("name", ["two words", pytest.param("-run", marks=pytest.mark.slow)])
-def test_the_last_lines_can_be_typed_for_every_name(finished, tmp_path, monkeypatch, capsys, name):
+def test_the_last_lines_can_be_typed_for_every_name(finished, tmp_path, monkeypatch, capsys):
+    name = "-two words"
     monkeypatch.chdir(tmp_path)
     finished.rename(name)
     monkeypatch.setattr(
@@ -370,7 +313,7 @@ def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
         assert run_command(main, [*TINY, "--generations", "1"]) == 0
     assert sorted(path.name for path in (tmp_path / "runs").iterdir()) == ["tictactoe-1", "tictactoe-2"]
     out = capsys.readouterr().out
-    assert "against random" in out and "pit.py runs/tictactoe-2" in out and "--resume" in out
+    assert "against random" in out and "pit.py runs/tictactoe-2" in out and "--resume" in out and "publish" in out
 
 
 def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(tmp_path, caplog, capsys):
@@ -401,13 +344,6 @@ def test_games_from_the_start_are_said_to_be_so():
         "These games begin with 3 random"
     )
     assert describe_beginning([]) == ""
-
-
-def test_a_cut_of_long_games_is_said_before_the_run_begins(tmp_path, caplog):
-    pytest.importorskip("pyspiel")
-    with caplog.at_level("INFO"), pytest.raises(SystemExit):
-        main(["--game", "openspiel:go(board_size=19)", "--help"])
-    assert "games longer than 512 plies end there as draws" in caplog.text
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):
@@ -466,19 +402,24 @@ def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, m
     assert choose_folder(":::", False) == Path("runs/game-1")
 
 
-@pytest.mark.parametrize("game", ["nim", f"{ROOT / 'tests/training/slow_game.py'}:SlowGame"])
-def test_a_page_is_offered_only_of_rules_that_a_page_can_run(game: str, tmp_path: Path, capsys):
+def test_a_page_is_offered_only_of_rules_that_a_page_can_run(tmp_path: Path, capsys):
     """After a run of a game in plain Python the last lines once named a `publish` that refuses it."""
-    argv = [
-        *TINY,
-        "--evaluation.simulations",
-        "2",
-        "--game",
-        game,
-        "--run",
-        str(tmp_path / "run"),
-        "--generations",
-        "1",
-    ]
-    assert run_command(main, argv) == 0
-    assert ("publish" in capsys.readouterr().out) == (game == "nim")
+    game = f"{ROOT / 'tests/training/slow_game.py'}:SlowGame"
+    assert (
+        run_command(
+            main,
+            [
+                *TINY,
+                "--evaluation.simulations",
+                "2",
+                "--game",
+                game,
+                "--run",
+                str(tmp_path / "run"),
+                "--generations",
+                "1",
+            ],
+        )
+        == 0
+    )
+    assert "publish" not in capsys.readouterr().out

@@ -19,8 +19,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from alphazero.catalogue import registry
-from alphazero.commands.pit_config import PitConfig
+from alphazero.commands.pit import PitConfig
 from alphazero.commands.shared import parse
+from alphazero.commands.tournament import TournamentConfig
 from alphazero.matches.sprt import Sprt
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import find_checkpoint, make_player
@@ -315,7 +316,7 @@ def read_moves(human: HumanPlayer, lines: list[str], folder: Path) -> None:
 
 def read_flags(words: list[str], folder: Path) -> None:
     try:
-        parse(PitConfig, words).check_contestants()
+        parse(TournamentConfig if "--folder" in words else PitConfig, words)
     except SystemExit as leaving:
         assert not leaving.code
 
@@ -325,7 +326,7 @@ def read_sprt(text: str, folder: Path) -> None:
 
 
 FLAGS = (
-    "--games --seed --simulations --sprt --json --openings --replay --tournament --ladder --device --anchor "
+    "--games --seed --simulations --sprt --json --openings --device --anchor "
     "--gauntlet --threads --folder random greedy 1 -1 -- -h ="
 )
 COMMANDS = (

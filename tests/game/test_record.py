@@ -88,7 +88,7 @@ def test_the_end_of_the_input_ends_a_replay(tmp_path: Path, capsys, monkeypatch)
     assert run_command(pit.main, ["--replay", str(path), "0"]) == 0
 
 
-@pytest.mark.parametrize("words", [["0", "1"], ["0", "random"], ["2"], ["-1"], ["x"]])
+@pytest.mark.parametrize("words", [["0", "1"], ["0", "random"], ["2"], ["-1"], ["x"], [""]])
 def test_a_replay_takes_the_number_of_one_game(words, tmp_path: Path, capsys):
     path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
     capsys.readouterr()

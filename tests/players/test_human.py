@@ -12,7 +12,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands import pit
+from alphazero.commands import pit, replay
 from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
@@ -187,7 +187,7 @@ def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypa
     assert run_command(pit.main, ["human", "random", "--game", game, "--games", "1"]) == 0
     (line,) = re.findall(r"; (.*) steps through it", capsys.readouterr().out)
     words = shlex.split(line)
-    assert words[-2:] == ["--game", game] and run_command(pit.main, words[words.index("--replay") :]) == 0
+    assert words[-2:] == ["--game", game] and run_command(replay.main, words[words.index("replay") + 1 :]) == 0
     assert read_records(Path("game.jsonl"))[0].game == game  # as `pit --save-games` says it
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.commands.pit_config import PitConfig
 from alphazero.commands.tournament import report
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
@@ -184,7 +183,7 @@ def test_results_of_any_size_are_written_for_programs(standings, tmp_path, capsy
     monkeypatch.setattr("alphazero.storage.files.MAX_JSON_BYTES", 100)  # a hundred contestants have more than 1 MB
     monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
     file = tmp_path / "out.json"
-    report(tmp_path, standings, write_report(tmp_path, standings), None, PitConfig(json=file))
+    report(tmp_path, standings, write_report(tmp_path, standings), file, "")
     assert file.read_bytes() == (tmp_path / "results.json").read_bytes()
 
 

@@ -1,55 +1,40 @@
-"""Scores a contestant on the game's positions whose exact result is known.
+"""Scores a contestant on the game's positions whose exact result is known; and what the games' own commands share.
 
 alphazero benchmark best --game connect4 --simulations 0 100
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
-
-import tyro
+from typing import Any, TypeVar
 
 from alphazero.catalogue import registry
-from alphazero.commands.shared import Contestant, Overwrite, Threads, argument, parse, spare_files
+from alphazero.catalogue.loaded import LoadedGame
+from alphazero.commands.options import Device, NamedGame, ScoreOptions, Seed, Threads, check_options
+from alphazero.commands.shared import keep_apart, parse, spare_files
 from alphazero.errors import InputError
 from alphazero.machine import count_cores
-from alphazero.matches.judge import open_players, title_of
-from alphazero.nets.devices import check_device
+from alphazero.matches.judge import Judge, Judgement, describe, draw, open_players, title_of
+from alphazero.pages import check_picture_file
 from alphazero.players.contestants import load_game
-from alphazero.settings import check_ranges
+from alphazero.players.player import Player
+from alphazero.progress import Progress
 from alphazero.storage.files import check_output_file, write_json
+
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class BenchmarkConfig:
+class BenchmarkConfig(ScoreOptions):
     """Scores a contestant on positions whose exact result is known, in games that have some.
 
     For more figures, use the games' own commands: python -m games.connect4.benchmark or games.othello.benchmark.
     """
 
-    contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
-    """The player, as for the command pit: best, runs/connect4-1, mcts:400, minimax:4 and so on."""
-    game: Annotated[str | None, argument("NAME", "that of a run or checkpoint; all others need one")] = None
-    """The game: a name, a Python file or a module."""
-    simulations: tuple[int, ...] = (0,)
-    """Simulations per position, one or several numbers. 0: the policy of a net without a search."""
-    device: str = "auto"
-    """The device that nets run on: auto (a GPU if there is one), cpu or cuda."""
-    json: Annotated[Path | None, argument("FILE", "none")] = None
-    """Also write the figures into this file, as JSON."""
-    overwrite: Overwrite = False
-    seed: int = 0
-    """Random seed; it decides between equally good moves."""
-    threads: Threads = field(default_factory=count_cores)
-    """Processor cores to use."""
-
-    def __post_init__(self) -> None:
-        check_device(self.device)
-        check_ranges(self, threads=(1, 4096), seed=(0, (1 << 63) - 1), simulations=(0, 1_000_000))
-        if self.json is not None:
-            check_output_file("--json", self.json)
+    game: NamedGame = None
+    device: Device = "auto"
 
 
 def main(argv: list[str]) -> None:
@@ -75,3 +60,85 @@ def main(argv: list[str]) -> None:
             print(f"  {name.replace('_', ' '):<26} {figure:.4f}")
     if config.json is not None:
         write_json(config.json, {"contestant": config.contestant.text, "game": loaded.game.name, "figures": results})
+
+
+# --- for the games' own commands ---
+
+
+@dataclass(frozen=True)
+class JudgeConfig(ScoreOptions):
+    """Options of a game's own benchmark."""
+
+    positions: Path | None = None
+    """Score on the positions of this file instead: moves or a board in each line, and perhaps the exact score."""
+    plot: Path | None = None
+    """Draw the accuracy by ply into this file (.png, .svg or .pdf)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.plot is not None:
+            check_picture_file("--plot", self.plot)
+        keep_apart("--json", self.json, "--plot", self.plot)
+
+    def players(self, loaded: LoadedGame) -> list[Player]:
+        """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""
+        spare_files(self.overwrite, self.json, self.plot)
+        return open_players(self.contestant, loaded, self.simulations, seed=self.seed, threads=self.threads)
+
+
+def report(
+    config: JudgeConfig,
+    players: Sequence[Player],
+    judge: Judge,
+    *,
+    about: str,
+    label: str,
+    phases: Mapping[str, tuple[int, int]],
+    entry: Callable[[Player, Judgement], dict[str, Any]],
+    details: Callable[[Judgement], str] = lambda _: "",
+) -> None:
+    """Judges the players; prints and writes all that the options ask for.
+
+    `about` says what the positions are, `label` what the first figure is; `entry` is one of the file of `--json`.
+    """
+    judgements, name = [], config.contestant.text
+    for player in players:
+        with Progress(player.name) as progress:
+            show = progress.show
+            judgements.append(judge(player, lambda done, show=show: show(done, f"{done:.0%}")))  # type: ignore[misc]
+    judged = list(zip(players, judgements, strict=True))
+    if config.json is not None:
+        write_json(config.json, [{"contestant": name, **entry(*pair)} for pair in judged])
+    if config.plot is not None:
+        draw(config.plot, name, label, players, judgements)
+    print(f"{name} on {about}")
+    for player, judgement in judged:
+        print(f"\n{describe(player, judgement, phases)}{details(judgement)}")
+
+
+@dataclass(frozen=True)
+class LabelConfig:
+    """Options of a command that makes the frozen positions of a game's benchmark anew."""
+
+    folder: Path
+    """The folder to write into."""
+    positions: int
+    """Number of positions."""
+    seed: Seed = 0
+    threads: Threads = field(default_factory=count_cores)
+
+    def __post_init__(self) -> None:
+        check_options(self, positions=(1, 7000))
+        check_output_file("--folder", self.folder / "positions.npz")
+
+
+def take(items: Iterator[Item], count: int, title: str) -> list[Item]:
+    """The first `count` items, with a progress bar."""
+    found: list[Item] = []
+    with Progress(title) as progress:
+        for item in items:
+            found.append(item)
+            progress.show(len(found) / count, f"{len(found)} of {count}")
+            if len(found) == count:
+                break
+    return found

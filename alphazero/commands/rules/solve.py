@@ -14,7 +14,8 @@ from typing import Annotated
 import tyro
 
 from alphazero.catalogue import registry
-from alphazero.commands.shared import argument, parse
+from alphazero.commands.options import argument
+from alphazero.commands.shared import parse
 from alphazero.errors import InputError, count_of
 
 
