@@ -56,7 +56,7 @@ Seed = Annotated[int, tyro.conf.arg(help="Random seed. The same seed gives the s
 Device = Annotated[str, tyro.conf.arg(help="The device that nets run on: auto (a GPU if there is one), cpu or cuda.")]
 Inference = Annotated[
     str,
-    tyro.conf.arg(help="The library that runs nets on the CPU: auto (the fastest here), torch, openvino or winograd."),
+    tyro.conf.arg(help="The library that runs nets on the CPU: auto (the fastest), torch, openvino or winograd."),
 ]
 Json = Annotated[Path | None, argument("FILE", "none", "Also write the result into this file, as JSON.")]
 Overwrite = Annotated[

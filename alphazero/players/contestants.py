@@ -67,8 +67,6 @@ PLAY = SearchConfig(noise_fraction=0.0)
 SIMULATIONS_PER_ACTION = 16
 """A Gumbel search considers at least simulations / 16 actions at the root: it never searches the others."""
 
-_SIMULATIONS = {"simulations", "num_simulations"}
-
 
 def make_player(
     contestant: Contestant,
@@ -139,11 +137,6 @@ def _open(
         named.settings_as({})
         return MinimaxPlayer(kernels, named.whole_argument("a depth", "minimax:4"), seed, threads)
     if named.name == "mcts":
-        given = named.settings.keys() & _SIMULATIONS
-        if named.argument or (simulations is None and not given):
-            simulations = named.whole_argument("its simulations per ply", "mcts:400")
-            if given:
-                raise InvalidSetting(f"{quote(named.text)} gives its simulations twice")
         search, temperature = _search_settings(named, simulations)
         if search is None:
             raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {quote(named.text)} cannot play")
@@ -318,17 +311,17 @@ def _search_settings(
     named: ContestantText, simulations: int | None, base: SearchConfig = PLAY
 ) -> tuple[SearchConfig | None, Temperature]:
     """The search that a contestant asks for, None for 0 simulations; and the temperature."""
-    types = {name: kind for name, kind in get_type_hints(SearchConfig).items() if name != "reuse_subtree"}
     of_temperature = get_type_hints(Temperature)
-    values = named.settings_as(types | of_temperature | {"simulations": int})
-    if values.keys() >= _SIMULATIONS:
-        raise InvalidSetting(f"{quote(named.text)} gives its simulations twice")
+    types = get_type_hints(SearchConfig) | of_temperature | {"simulations": int}
+    del types["reuse_subtree"]
+    values = named.settings_as(types)
     temperature = Temperature(**{name: values.pop(name) for name in of_temperature if name in values})
-    if simulations is not None:
-        values.setdefault("num_simulations", simulations)
-    if "simulations" in values:
-        values["num_simulations"] = values.pop("simulations")
-    check_range("simulations", values.get("num_simulations", base.num_simulations), 0, 1_000_000)
-    if values.get("num_simulations") == 0:
-        return None, temperature
-    return replace(base, **values), temperature
+    numbers = [values.pop(name) for name in ("simulations", "num_simulations") if name in values]
+    if named.name == "mcts" and (named.argument or (simulations is None and not numbers)):
+        numbers.append(named.whole_argument("its simulations per ply", "mcts:400"))
+    if len(numbers) > 1:
+        raise InvalidSetting(f"{quote(named.text)} gives its simulations twice")
+    if (number := numbers[0] if numbers else simulations) is not None:
+        check_range("simulations", number, 0, 1_000_000)
+        values["num_simulations"] = number
+    return replace(base, **values) if number != 0 else None, temperature

@@ -48,14 +48,6 @@ def test_one_module_for_both_nets_is_refused():
         az.train("tictactoe", **{**SMALL, "net": lambda game: module})
 
 
-def test_a_part_that_both_nets_share_is_refused_too():
-    game = az.load_game("tictactoe")
-    one, other = TorchNet(game, Perceptron(game)), TorchNet(game, Perceptron(game))
-    assert one.shares_weights_with(one) and not one.shares_weights_with(other)
-    other.module.both.bias = one.module.both.bias
-    assert one.shares_weights_with(other)
-
-
 def test_a_net_is_run_by_the_library_that_is_named():
     game = az.load_game("connect4")
     for name in ("torch", "openvino"):

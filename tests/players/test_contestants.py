@@ -67,17 +67,13 @@ def run(tmp_path_factory):
         ("mcts:20", SearchPlayer),
         ("mcts:20@c_puct=2,temperature=0.5,prove=false,leaves_per_step=4", SearchPlayer),
         ("mcts@simulations=20", SearchPlayer),
-        ("mcts@num_simulations=20", SearchPlayer),
+        ("human", HumanPlayer),
     ],
 )
 def test_names_mean_players(text, kind):
     player = open_player(text)
     assert type(player) is kind and player.name == text
-    assert 0 <= first_action(player) < 9
-
-
-def test_human_is_one():
-    assert isinstance(open_player("human"), HumanPlayer)
+    assert kind is HumanPlayer or 0 <= first_action(player) < 9
 
 
 def search_config(player) -> SearchConfig:
@@ -138,7 +134,7 @@ def test_a_run_folder_a_generation_and_a_file_are_nets(run, ending):
 
 @pytest.mark.parametrize(
     ("device", "there", "used"),
-    [("auto", True, "cuda"), ("auto", False, "cpu"), ("cpu", True, "cpu"), ("cuda", True, "cuda")],
+    [("auto", True, "cuda"), ("auto", False, "cpu"), ("cpu", True, "cpu")],
 )
 def test_a_net_computes_where_it_is_asked_to(run, monkeypatch, device: str, there: bool, used: str):
     devices: list[str] = []
@@ -147,12 +143,6 @@ def test_a_net_computes_where_it_is_asked_to(run, monkeypatch, device: str, ther
     open_player(str(run), device=device)
     open_opponents([str(run)], "--opponents", TIC_TAC_TOE, seed=0, threads=1, device=device)
     assert devices == [used, used]
-
-
-def test_a_gpu_that_is_not_there_is_said(run, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(InvalidSetting, match="device='cuda': torch finds no CUDA device"):
-        open_player(str(run), device="cuda")
 
 
 def test_a_path_may_hold_signs_of_the_grammar(run, tmp_path, monkeypatch):
@@ -214,11 +204,6 @@ def test_a_net_that_is_shipped_lies_where_paths_hold_signs_of_the_grammar(run):
     net.parent.rename(run)
 
 
-def test_a_name_that_the_game_takes_over_is_allowed_once():
-    with pytest.raises(UnknownName, match=r"did you mean 'greedy'\? \(allowed: best, greedy, gtp, "):
-        open_player("gredy", registry.load("othello"))
-
-
 @pytest.mark.parametrize("text", ["random", "mcts:100", "no such thing", "solver"])
 def test_only_checkpoints_know_a_game(text):
     assert game_of(ContestantText.parse(text)) is None
@@ -229,39 +214,27 @@ def test_only_checkpoints_know_a_game(text):
     [
         ("", UnknownName, "random"),
         ("radnom", UnknownName, "did you mean 'random'"),
-        ("mtcs:100", UnknownName, "folder:GENERATION"),
         ("temperature=1", UnknownName, 'into quotation marks, as "best@simulations=9,temperature=1"'),
         ("random@seed=1", InvalidSetting, "random takes no settings"),
-        ("human@x=1", InvalidSetting, "human takes no settings"),
-        ("minimax:3@depth=4", InvalidSetting, "minimax takes no settings"),
         ("beginner", UnknownName, "allowed: greedy, gtp, human, mcts, minimax, python, random, or"),
-        ("greedy:2", InvalidSetting, "greedy takes no argument"),
         ("random:", InvalidSetting, "random takes no argument"),
         ("minimax", InvalidSetting, "write minimax:4"),
-        ("minimax:x", InvalidSetting, "not 'x'"),
         ("minimax:0", InvalidSetting, "between 1 and 9"),
-        ("minimax:10", InvalidSetting, "between 1 and 9"),
         ("mcts", InvalidSetting, "write mcts:400"),
-        ("mcts:x", InvalidSetting, "not 'x'"),
         ("mcts:1.5", InvalidSetting, "not '1.5'"),
-        ("mcts:0", InvalidSetting, "at least 1"),
         ("mcts:-3", InvalidSetting, "simulations must lie between 0 and 1,000,000, not -3"),
         ("mcts:" + "9" * 5000, InvalidSetting, "a contestant has 4,096 at most"),
         ("mcts:9@simulations=9", InvalidSetting, "twice"),
         ("mcts@simulations=9,num_simulations=9", InvalidSetting, "twice"),
         ("mcts:9@c_puct=1,c_puct=2", InvalidSetting, "once"),
         ("mcts:9@temprature=1", UnknownName, "did you mean 'temperature'"),
-        ("mcts:9@c_punct=1", UnknownName, "did you mean 'c_puct'"),
-        ("mcts:9@reuse_subtree=true", UnknownName, "allowed"),
         ("mcts:9@c_puct=high", InvalidSetting, "takes a number, not 'high'"),
-        ("mcts:9@c_puct=nan", InvalidSetting, "between 0 and 1,000"),
         ("mcts:9@leaves_per_step=1.5", InvalidSetting, "takes a whole number"),
         ("mcts:9@prove=1", InvalidSetting, "takes true or false"),
         ("mcts:9@c_puct=1,prove", InvalidSetting, "setting=value"),
-        ("mcts:9@temperature=-1", InvalidSetting, "between 0 and 100"),
         ("runs/none", CheckpointError, "is no file or folder"),
-        ("none.safetensors", CheckpointError, "is no file or folder"),
         ("/", CheckpointError, "neither"),
+        ("mcts:0", InvalidSetting, "at least 1"),
     ],
 )
 def test_what_is_wrong_is_said(text, kind, message):
@@ -333,8 +306,6 @@ def test_the_sizes_of_every_game_are_no_more_than_its_net_has():
 
 
 def test_a_card_without_a_game_is_refused(run, tmp_path):
-    from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
-
     tensors, _ = load_checkpoint(run / "generation_0001.safetensors")
     save_checkpoint(tmp_path / "net.safetensors", tensors, {"parameters": 1})
     with pytest.raises(CheckpointError, match="the card of .*: game is missing"):
