@@ -121,14 +121,12 @@ def _check_arguments(resume: Any, value_targets: Any, cluster: Any, stop: Any) -
         )
     if value_targets is not None:
         check_function("value_targets", value_targets, "games", "settings")
-    if cluster and not isinstance(cluster, str):
+    if not isinstance(cluster, str):
         raise InvalidSetting(f"cluster must be 'auto', 'local' or 'HOST:PORT', not {quote(cluster)}")
-    if stop is not None and (isinstance(stop, type) or not callable(getattr(stop, "is_set", None))):
+    if stop is not None and not callable(getattr(stop, "is_set", None)):
         raise InvalidSetting(
             f"stop must be a threading.Event(), which another thread sets to end the training, not {quote(stop)}"
         )
-    if stop is not None:
-        check_function("stop.is_set", stop.is_set)
 
 
 def _check_main_is_guarded() -> None:

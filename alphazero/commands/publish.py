@@ -107,27 +107,27 @@ class PublishConfig:
 def main(argv: list[str]) -> None:
     config = parse(PublishConfig, argv, command="publish")
     if config.output.suffix == ".html":
-        _check_page(config)
+        if config != PublishConfig(config.net, config.output, config.game, config.overwrite, config.description):
+            raise InvalidSetting(
+                "a page goes only with --game, --overwrite and --description, since its net is not measured: leave the "
+                "other options out"
+            )
         spare_files(config.overwrite, config.output)
         publish_page(config)
         return
     spare_files(config.overwrite, config.output, config.output.with_suffix(".json"))
-    if not any(map(os.path.exists, (config.net, config.net.rpartition(":")[0]))):
-        raise InvalidSetting(
-            f"there is no run {quote(config.net)}: to write a .safetensors file, name a run folder or "
-            "folder:GENERATION; a page (.html) takes shipped nets, too"
-        )
     path = resolve_checkpoint(config.net)
-    saved, lines = _read_run(path.parent)
+    check_run_folder(path.parent)
     tensors, card = load_checkpoint(path)
+    saved, lines = read_settings(path.parent), read_metrics(path.parent)
     lines = [line for line in lines if line["generation"] <= card.get("generation", 0)]
-    if not lines and card.get("generation", 0):
-        raise StorageError(
-            f"{path.parent / METRICS} has no figures of this net, which its card is to tell: bring the file back, or "
-            "write a page (.html), which needs none"
-        )
+    for line in lines:
+        check(PublishedFigures, line, f"{path.parent / METRICS}, generation {line['generation']}", RunFolderError)
     if not lines:
-        raise CheckpointError(f"{config.net} has learned nothing yet; publish a later generation")
+        raise StorageError(
+            f"{path.parent / METRICS} has no figures of this net, which its card is to tell: publish one that has "
+            "learned, or write a page (.html), which needs none"
+        )
     loaded = registry.tried(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
     card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
     first = read_card(path.with_name("generation_0000.json"))
@@ -155,15 +155,6 @@ def main(argv: list[str]) -> None:
     say(f"{config.output} and its card are written")
 
 
-def _check_page(config: PublishConfig) -> None:
-    plain = PublishConfig(config.net, config.output, config.game, config.overwrite, config.description)
-    if config != plain:
-        raise InvalidSetting(
-            "a page goes only with --game, --overwrite and --description: its net is not measured, so leave the other "
-            "options out"
-        )
-
-
 def publish_page(config: PublishConfig) -> None:
     """Writes the page; raises InputError for a game or a network that a browser cannot run."""
     from alphazero.web.one_file import make_file  # it takes its time, and needs what a page of the server needs
@@ -172,7 +163,8 @@ def publish_page(config: PublishConfig) -> None:
         game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)])
     else:
         folder = resolve_checkpoint(config.net).parent
-        game_name = _read_run(folder)[0]["game"]
+        check_run_folder(folder)
+        game_name = read_settings(folder)["game"]
         loaded = registry.load_named(game_name, str(folder))
     card = read_card(find_checkpoint(config.net, loaded))
     if config.description:
@@ -183,15 +175,6 @@ def publish_page(config: PublishConfig) -> None:
     content = text.encode(errors="replace")  # the name of a folder can hold what UTF-8 cannot
     atomic_write(config.output, content)
     say(f"{config.output} is written ({len(content) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
-
-
-def _read_run(folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """The contents of a run's `config.json` and `metrics.jsonl`."""
-    check_run_folder(folder)
-    lines = read_metrics(folder)
-    for line in lines:
-        check(PublishedFigures, line, f"{folder / METRICS}, generation {line['generation']}", RunFolderError)
-    return read_settings(folder), lines
 
 
 def hardware_of(folder: Path, threads: int) -> str:

@@ -158,7 +158,6 @@ FUNCTIONS = {
         lambda: az.train("tictactoe", value_targets=lambda games: games.z),
         r"^value_targets is called with \(games, settings\), which <lambda>\(games\) does not take",
     ),
-    "stop": (lambda: az.train("tictactoe", stop=NoEvent()), r"^stop.is_set is called with \(\), which is_set\(when"),
     "progress": (lambda: az.train("tictactoe", progress=print), "^progress must be True, False or None, not <built-in"),
 }  # fmt: skip
 OTHERS = {

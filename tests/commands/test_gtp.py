@@ -13,12 +13,10 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.commands import gtp
 from alphazero.commands.shared import run_command
-from alphazero.errors import EvaluationError, InvalidSetting
-from alphazero.game.gtp_words import GtpWords, without_i
+from alphazero.game.gtp_words import GtpWords
 from alphazero.players import gtp_server
 from alphazero.players.contestants import make_player
 from alphazero.players.gtp_server import Server
-from alphazero.search.analysis import Analysis
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -119,15 +117,6 @@ def test_go_from_openspiel_knows_its_komi_and_passes():
         loaded.gtp_words(loaded.game)
 
 
-def test_columns_of_gomoku_are_those_of_go():
-    assert [without_i(word) for word in ("a1", "h8", "i9", "o15", "pass", "swap")] == [
-        "a1", "h8", "j9", "p15", "pass", "swap",
-    ]  # fmt: skip
-    loaded = registry.load("gomoku")
-    words, start = loaded.gtp_words(loaded.game), loaded.game.start()
-    assert words.vertex(start, start.parse("i9")) == "J9" and words.action(start, "j9") == start.parse("i9")
-
-
 def test_every_action_of_every_game_has_a_vertex_of_its_own(game):
     loaded = registry.load(game.name)
     words: GtpWords = loaded.gtp_words(game)
@@ -163,16 +152,6 @@ def test_a_bishop_is_told_from_a_pawn():
     for move in ("Bxc3", "bxc3"):
         assert talk(f"play w {move}") == "= \n\n" and talk.server.position.actions[-1] == position.parse(move)
         talk("undo")
-
-
-def test_a_mate_is_played_although_its_sign_begins_a_comment():
-    pytest.importorskip("pyspiel")
-    talk = Talk("openspiel:chess", "random")
-    for ply, move in enumerate(["f3", "e5", "g4"]):
-        talk(f"play {'wb'[ply % 2]} {move}")
-    position = talk.server.position
-    vertex = talk.server._words.vertex(position, position.parse("Qh4#"))
-    assert vertex == "QH4" and talk(f"play b {vertex}") == "= \n\n" and talk.server.position.terminal
 
 
 def test_an_analysis_goes_on_until_something_is_asked(monkeypatch):
@@ -211,15 +190,6 @@ def test_a_move_is_analysed_and_played(command):
     assert lines[2:] == ["play A3", "", ""] and talk.server.position.ply == 4
     assert talk(f"{command} w").startswith("? illegal move: it is black's turn") and talk.server.position.ply == 4
     assert len(talk(f"{command} interval 1 maxmoves 1").split("info move ")) >= 2 and talk.server.position.ply == 5
-
-
-def test_leela_zeros_words_are_whole_numbers():
-    talk = Talk("tictactoe", "mcts:60")
-    line = talk("lz-genmove_analyze b").split("\n")[1]
-    found = re.findall(r"info move \S+ visits \d+ winrate (\d+) prior (\d+) order \d+ pv [A-C1-3 ]+", line)
-    assert len(found) == line.count("info move ") == 9
-    assert all(0 <= int(winrate) <= 10_000 and int(prior) == 1111 for winrate, prior in found)
-    assert talk("lz-analyze", steps=3).startswith("=\n")
 
 
 def test_a_move_that_is_analysed_is_drawn_at_the_players_temperature():
@@ -266,23 +236,6 @@ def test_an_analysis_that_cannot_begin_is_refused():
     assert talk("kata-analyze") == "=\n\n"
 
 
-@pytest.mark.parametrize("command", ["kata-analyze", "lz-genmove_analyze"])
-def test_an_analysis_that_fails_ends_with_one_empty_line(command, monkeypatch, capsys):
-    def fail(analysis):
-        raise EvaluationError("nan at the position")
-
-    talk = Talk("tictactoe", "mcts:20")
-    monkeypatch.setattr(Analysis, "step", fail)
-    assert talk(f"7 {command} b", steps=5) == "=7\n\n" and not talk.server.position.actions
-    assert capsys.readouterr().err == "error: nan at the position\n"
-
-
-def test_who_is_not_in_this_program_cannot_be_offered():
-    loaded = registry.load("tictactoe")
-    with pytest.raises(InvalidSetting, match="human cannot be offered"):
-        Server(loaded, make_player("human", loaded, seed=1, threads=1), io.StringIO())
-
-
 def test_a_real_process_talks_over_pipes_and_keeps_its_output_clean(tmp_path):
     policy = tmp_path / "noisy.py"
     policy.write_text("def f(x):\n    print('thinking')\n    return x.reshape(len(x), -1)[:, :9]\n")
@@ -316,12 +269,3 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
     assert run_command(gtp.main, line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and message in errors
-
-
-def test_a_standard_input_that_fails_ends_the_server():
-    def failing():
-        yield "name\n"
-        raise OSError("gone")
-
-    lines, _ = gtp._lines_of(failing())
-    assert list(lines) == ["name\n"]

@@ -4,8 +4,7 @@ import pytest
 
 import alphazero as az
 from alphazero.commands import program
-from alphazero.errors import InputError, UnknownName, listed, quote, shorten
-from alphazero.nets.devices import check_device
+from alphazero.errors import InputError, listed, quote, shorten
 
 LONG = "x" * 1000 + "\x1b[31m" + "y" * 1000
 LONGEST_SENTENCE = 700
@@ -26,12 +25,6 @@ def test_quoted_texts_have_one_line_and_no_control_characters():
 def test_long_lists_lose_their_middle():
     assert listed(range(40)) == ", ".join(map(str, range(40)))
     assert listed(range(50), 5) == "0, 1, 2, ..., 49 (50 in all)"
-
-
-@pytest.mark.parametrize(("word", "meant"), [("CUDA", "cuda"), ("Cpu", "cpu"), ("aut", "auto"), ("gpu", "cuda")])
-def test_a_guess_does_not_mind_capital_letters(word: str, meant: str):
-    with pytest.raises(UnknownName, match=f"; did you mean {meant!r}?"):
-        check_device(word)
 
 
 COMMANDS = {

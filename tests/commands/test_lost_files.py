@@ -105,18 +105,3 @@ def test_lost_matches_are_said_and_played_again(run: Path, capsys, caplog):
     with pytest.raises(SystemExit):
         main(["doctor", str(run)])
     assert "play the matches again by --resume" in " ".join(capsys.readouterr().out.split())
-
-
-def test_what_changes_is_said_only_when_the_run_goes_on(run: Path, capsys, caplog):
-    """`--resume` said "changed on resume: threads: 1 -> 7" and then refused other threads."""
-    caplog.set_level(logging.INFO)
-    before = (run / "config.json").read_bytes()
-    lose(run / "replay_0001.npz", "gone")
-    for wrong in (["--threads", "7"], ["--seed", "5"]):
-        caplog.clear()
-        assert main([*ways(run)[0], "--evaluation.games", "2", *wrong]) == 2
-        assert "begun with --threads 1 --seed 0" in capsys.readouterr().err
-        assert "changed on resume" not in caplog.text and "the run goes on" not in caplog.text
-        assert (run / "config.json").read_bytes() == before
-    assert main([*ways(run)[0], "--evaluation.games", "2"]) == 0
-    assert caplog.text.count("changed on resume") == 1 and "settings.evaluation.games: 4 -> 2" in caplog.text

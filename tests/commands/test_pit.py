@@ -96,23 +96,6 @@ def test_the_game_is_that_of_the_checkpoint(checkpoint, capsys):
     assert "a net for tictactoe, not for connect4" in capsys.readouterr().err
 
 
-def test_humans_play_one_game_after_the_other(monkeypatch, capsys):
-    answers = ["a1", "a1", "b1", "a2", "b2", "a3", "c3", "c2", "b3", "c1", "a3"]  # the second a1 is taken
-    monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))
-    assert run_pit("human", "human", "--game", "tictactoe") == 0
-    report = capsys.readouterr().out
-    assert "'a1' is not a legal action here (legal: b1, " in report and answers == []
-    assert "1 X O .\n2 X O .\n3 X . .\n  a b c\n\nGame 1: human wins." in report
-    assert "1 . . O\n2 . . O\n3 X X X\n  a b c\n\nGame 2: human wins." in report
-    assert figure(report, "wins") == figure(report, "losses") == "1"
-
-
-def test_a_human_may_leave(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr("builtins.input", lambda prompt: "quit")
-    assert run_pit("human", "random", "--json", tmp_path / "x.json") == 0
-    assert capsys.readouterr().out.endswith("You have left the match.\n") and not list(tmp_path.iterdir())
-
-
 def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path):
     answers = ["a1", "b1", "a2", "b2", "a3", "b1", "quit"]
     monkeypatch.setattr("builtins.input", lambda prompt: answers.pop(0))

@@ -2,7 +2,6 @@
 
 import errno
 import importlib
-import logging
 import os
 import re
 import shlex
@@ -164,16 +163,6 @@ def test_the_home_folder_may_stand_behind_an_equals_sign(monkeypatch, tmp_path):
     assert seen == [f"--run={tmp_path / 'x'}", "~/x", "--opponents=a=~", "--run", "a~b"]
 
 
-def test_what_numba_tells_of_each_kernel_of_a_gpu_is_not_shown(capsys):
-    def main(argv):
-        for level in ("info", "warning"):
-            getattr(logging.getLogger("numba.cuda.cudadrv.driver"), level)("%s of a kernel", level)
-            getattr(logging.getLogger("alphazero.training"), level)("%s of ours", level)
-
-    assert run_command(main, []) == 0
-    assert capsys.readouterr().err.splitlines() == ["info of ours", "warning of a kernel", "warning of ours"]
-
-
 @pytest.mark.parametrize("command", [name for name in program.COMMANDS if name not in ("train", "solve")])
 def test_an_option_that_no_command_has_is_called_so(command, capsys):
     """`alphazero doctor -x` once answered in Python's words about str and bytes."""
@@ -203,12 +192,6 @@ def test_every_option_without_its_value_or_with_none_gets_plain_words(command):
                 assert not re.search(r"Error parsing|expected str|bytes|NoneType|object|\n", said), said
                 assert len(said) < 500
     assert refused >= 2 or command == "doctor"
-
-
-def test_several_missing_words_are_named_one_at_a_time(capsys):
-    assert program.main(["publish"]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith("error: NET is missing: the net: ") and "OUTPUT" not in said
 
 
 # --- no memory ---

@@ -183,8 +183,8 @@ def expect_the_same_settings(game, flags):
     ("arguments", "says"),
     [
         (["{run}:9", "{tmp}/net.safetensors"], "no generation 9"),
-        (["{run}:0", "{tmp}/net.safetensors"], "learned nothing yet"),
-        (["{tmp}/nowhere", "{tmp}/net.safetensors"], "there is no run"),
+        (["{run}:0", "{tmp}/net.safetensors"], "has no figures of this net"),
+        (["{tmp}/nowhere", "{tmp}/net.safetensors"], "is no file or folder"),
         (["{run}", "{tmp}/net.pt"], ".safetensors"),
         (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games must be 2 or more"),
         (["{run}", "{tmp}/net.safetensors", "--simulations", "0", "5000000"], "between 0 and 1,000,000"),

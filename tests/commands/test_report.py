@@ -232,13 +232,6 @@ def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(run):
     assert len(page.pictures()) == PICTURES + 2
 
 
-@pytest.mark.parametrize("old", [{1}, {1, 2}], ids=["the first line", "all lines"])
-def test_lines_of_older_versions_may_lack_figures(run, old):
-    change_lines(run, lambda line: {name: line[name] for name in EVER} if line["generation"] in old else line)
-    page = page_of(run)
-    assert len(page.pictures()) == PICTURES and page.text[2].startswith("2 generations")
-
-
 @pytest.mark.parametrize(("seconds", "unit"), [(60.0, "minutes"), (20_000.0, "hours")])
 def test_long_runs_are_drawn_in_hours(run, seconds, unit):
     change_lines(run, lambda line: line | {"seconds": seconds * line["generation"]})
@@ -354,13 +347,6 @@ def test_a_damaged_run_is_refused_in_one_sentence(damage, run, capsys):
     damaging(run)
     assert words in fails(capsys, run)
     assert not (run / "report.html").exists()
-
-
-@pytest.mark.parametrize("output", ["missing/page.html", "x" * 300 + ".html"])
-def test_a_page_that_cannot_be_written_is_refused(output, run, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert "--output takes a file in a folder that exists" in fails(capsys, run, "--output", output)
-    assert [path.name for path in tmp_path.iterdir()] == ["copied-1"] and len(list(run.iterdir())) == 3
 
 
 @pytest.mark.parametrize("output", ["config.json", "page", "."])

@@ -12,7 +12,6 @@ from alphazero.commands import doctor, pit, publish, report, train
 from alphazero.commands.shared import run_command, say
 from alphazero.errors import InputError, printable
 from alphazero.game.record import GameRecord, write_records
-from alphazero.progress import Progress, showing
 from alphazero.web import one_file as make_page
 
 TINY = [
@@ -69,14 +68,6 @@ def test_logs_and_reports_show_texts_as_text(capsys):
     shown, said = capsys.readouterr()
     assert shown == f"first {printable(EVIL)}\nsecond\n"
     assert said.splitlines() == [f"opponent {printable(EVIL)}", f"error: no {printable(' '.join(EVIL.split()))}"]
-
-
-def test_progress_shows_texts_as_text(capsys, monkeypatch):
-    monkeypatch.setattr("alphazero.progress._SECONDS_BETWEEN_LINES", -1.0)
-    with showing(True), Progress(f"against {EVIL}") as progress:
-        progress.show(0.5, EVIL)
-    said = capsys.readouterr().err
-    assert r"\x1b" in said and said[:-1].isprintable()
 
 
 def test_the_names_of_folders_are_shown_as_text(tmp_path: Path, monkeypatch, capsys):

@@ -19,7 +19,7 @@ import alphazero as az
 from alphazero.api import runs
 from alphazero.catalogue import registry
 from alphazero.commands.shared import parse, run_command
-from alphazero.commands.train import Options, _defaults, _first_look, describe_beginning, main
+from alphazero.commands.train import Options, _defaults, _first_look, main
 from alphazero.errors import InputError, RunFolderError
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.manifest import read_config
@@ -294,19 +294,6 @@ def test_a_name_that_no_contestant_can_have_is_refused_when_it_is_chosen(capsys,
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_to_train_on_asks_for_more_than_the_run_has(finished, monkeypatch, capsys):
-    lines = [{"generation": 3, "seconds": 600.0}]
-    monkeypatch.setattr(TrainedRun, "generation", 3)
-    monkeypatch.setattr(TrainedRun, "metrics", lines)
-    monkeypatch.setattr(
-        "alphazero.training.run.train",
-        lambda loaded, config, folder, **rest: TrainedRun(loaded, folder, evaluation={"benchmark": {}, "matches": []}),
-    )
-    limits = ["--generations", "1", "--minutes", "0.5"]
-    assert run_command(main, ["--game", "tictactoe", "--run", str(finished), "--resume", *limits]) == 0
-    assert "--resume --generations 6 --minutes 20\n" in capsys.readouterr().out
-
-
 def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
@@ -338,14 +325,6 @@ def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(t
     assert last.index(line) > next(i for i, x in enumerate(last) if "against minimax:9" in x)
 
 
-def test_games_from_the_start_are_said_to_be_so():
-    assert describe_beginning([{"opening_plies": 0}]) == "These games begin at the start position.\n"
-    assert describe_beginning([{"opening_plies": 2}, {"opening_plies": 3}]).startswith(
-        "These games begin with 3 random"
-    )
-    assert describe_beginning([]) == ""
-
-
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     """By Ctrl-C; tests/reliability/test_r3_signals.py sends the other signals."""
     command = [sys.executable, "main.py", *TINY, "--run", str(tmp_path / "run"), "--generations", "10000"]
@@ -375,17 +354,6 @@ def test_a_run_on_a_part_of_a_cluster_goes_on_there(tmp_path, monkeypatch, capsy
     with pytest.raises(SystemExit):
         run_command(main, [*TINY, *cluster, "--run", str(tmp_path / "run")])
     assert f"--run {tmp_path / 'run'} --resume --cluster local --cluster-workers 3\n" in capsys.readouterr().err
-
-
-def test_help_shows_every_setting(capsys):
-    with pytest.raises(SystemExit) as leaving:
-        main(["--game", "tictactoe", "--help"])
-    assert not leaving.value.code
-    shown = capsys.readouterr().out
-    flags = "game preset run resume generations minutes device threads seed deterministic search.num-simulations"
-    for flag in (*flags.split(), "net.blocks", "gate.threshold", "learner.learning-rate"):
-        assert f"--{flag}" in shown
-    assert ">>>" not in shown, "examples in Python belong into the documents alone"
 
 
 def test_a_new_folder_is_numbered_after_those_of_the_same_game_alone(tmp_path, monkeypatch):

@@ -81,26 +81,8 @@ def test_its_games_and_nets_are_its_own(installed, tmp_path):
     assert len(paths) == shipped + 1 and all(path.startswith(str(installed)) for path in paths), shown
 
 
-@pytest.mark.slow
-def test_a_shipped_net_plays(installed, tmp_path):
-    shown = run(
-        installed, tmp_path, "pit", "beginner", "random", "--game", "connect4", "--games", "4", "--simulations", "0"
-    )
-    assert shown.startswith("connect4: beginner against random, 4 games\n")
-
-
 def test_a_game_is_begun_and_checked_and_commands_are_named_as_they_were_typed(installed, tmp_path):
     assert "alphazero train --game my_game.py --minutes 3" in run(installed, tmp_path, "new", "my_game")
     shown = run(installed, tmp_path, "check", "my_game.py", "--games", "5")
     assert "keeps all laws" in shown and "alphazero train --game my_game.py --minutes 3" in shown
     assert "python" not in shown.replace("plain Python", "")
-
-
-@pytest.mark.slow
-def test_a_net_is_trained(installed, tmp_path):
-    tiny = (
-        "--generations 1 --net.blocks 1 --net.channels 8 --search.num-simulations 4 --gate.games 4 --evaluation.games 2"
-        " --self-play.games-per-generation 8 --evaluation.opponents random --threads 1"
-    )
-    shown = run(installed, tmp_path, "train", "--game", "tictactoe", *tiny.split())
-    assert "alphazero pit runs/tictactoe-1 human" in shown and "alphazero report runs/tictactoe-1" in shown

@@ -142,13 +142,12 @@ class NewGameConfig:
                 f"{quote(self.name)} cannot name a game: use small letters, digits and underscores, as in my_game, "
                 "and no keyword of Python"
             )
-        if self.name in registry.NAMES:
-            raise InvalidSetting(f"{self.name} is the name of a shipped game; add a word to it, as in my_{self.name}")
         found = importlib.util.find_spec(self.name)
         mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
-        if found and (found.origin is None or Path(found.origin).resolve() != mine):
+        is_module = found and (found.origin is None or Path(found.origin).resolve() != mine)
+        if self.name in registry.NAMES or is_module:
             raise InvalidSetting(
-                f"{self.name} is the name of a Python module, which the game would hide; add a word to it"
+                f"{self.name} is the name of a shipped game or a Python module: add a word to it, as in my_{self.name}"
             )
         if not os.path.isdir(self.folder):
             raise InvalidSetting(f"--folder takes a folder that exists, not {quote(str(self.folder), 200)}")
