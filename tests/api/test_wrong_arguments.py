@@ -99,9 +99,9 @@ def test_a_process_of_a_pool_that_may_start_no_process_is_told_so(tmp_path, monk
 SEARCHES = {
     "number to parse": (lambda: TICTACTOE.start().parse(4), r"^position.parse takes a text, not 4: "),
     "text to format": (lambda: TICTACTOE.start().format("b2"), "^an action is a whole number, not 'b2'"),
-    "game": (lambda: az.search(TICTACTOE, uniform), "a search takes a Position, not a TicTacToe"),
-    "net's name": (lambda: az.search(TICTACTOE.start(), "best"), "a search takes a NeuralNet, .* not str: az.load_net"),
-    "module": (lambda: az.search(TICTACTOE.start(), Tiny(TICTACTOE)), r"not Tiny: .*az.TorchNet\(game, module\)"),
+    "game": (lambda: az.search(TICTACTOE, uniform), "a search takes a Position, .*not a TicTacToe"),
+    "net's name": (lambda: az.search(TICTACTOE.start(), "best"), "a search takes a NeuralNet, .* not 'best': az.load_net"),
+    "module": (lambda: az.search(TICTACTOE.start(), Tiny(TICTACTOE)), r"(?s)not Tiny.*az.TorchNet\(game, module\)"),
     "another game's net": (
         lambda: az.search(TICTACTOE.start(), az.load_net("best", "connect4")), "a net for connect4, not for tictactoe",
     ),
