@@ -100,7 +100,7 @@ SEARCHES = {
     "number to parse": (lambda: TICTACTOE.start().parse(4), r"^position.parse takes a text, not 4: "),
     "text to format": (lambda: TICTACTOE.start().format("b2"), "^an action is a whole number, not 'b2'"),
     "game": (lambda: az.search(TICTACTOE, uniform), "a search takes a Position, .*not a TicTacToe"),
-    "net's name": (lambda: az.search(TICTACTOE.start(), "best"), "a search takes a NeuralNet, .* not 'best': az.load_net"),
+    "net's name": (lambda: az.search(TICTACTOE.start(), "best"), "takes a NeuralNet, .* not 'best': az.load_net"),
     "module": (lambda: az.search(TICTACTOE.start(), Tiny(TICTACTOE)), r"(?s)not Tiny.*az.TorchNet\(game, module\)"),
     "another game's net": (
         lambda: az.search(TICTACTOE.start(), az.load_net("best", "connect4")), "a net for connect4, not for tictactoe",
