@@ -6,7 +6,6 @@ filters turned round, and that of g is filters' ((into d) * (back' of that of y)
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import Any
 
@@ -116,16 +115,14 @@ _local = threading.local()
 
 def _workspace(inputs: int, outputs: int, *board: int) -> tuple[np.ndarray, ...]:
     """This thread's memory for `convolve_boards`."""
-    if not hasattr(_local, "make"):
-        _local.make = functools.lru_cache(maxsize=8)(_new_workspace)
-    made: tuple[np.ndarray, ...] = _local.make(inputs, outputs, *board)
-    return made
-
-
-def _new_workspace(inputs: int, outputs: int, height: int, width: int, tall: int, wide: int) -> tuple[np.ndarray, ...]:
-    rows, points = -(-height // tall) * -(-width // wide) * LEARNED + ROWS, (tall + 2) * (wide + 2)
-    sizes = (
-        (height * width + 1) * max(inputs, outputs), rows * points * inputs, rows * points * outputs,
-        TILE * max(inputs, outputs), wide * outputs,
-    )  # fmt: skip
-    return (*(np.zeros(size, np.float32) for size in sizes), np.zeros(6, np.int64))
+    made, (height, width, tall, wide) = vars(_local), board
+    name = f"{inputs, outputs, board}"
+    if name not in made:
+        rows, points = -(-height // tall) * -(-width // wide) * LEARNED + ROWS, (tall + 2) * (wide + 2)
+        sizes = (
+            (height * width + 1) * max(inputs, outputs), rows * points * inputs, rows * points * outputs,
+            TILE * max(inputs, outputs), wide * outputs,
+        )  # fmt: skip
+        made[name] = (*(np.zeros(size, np.float32) for size in sizes), np.zeros(6, np.int64))
+    found: tuple[np.ndarray, ...] = made[name]
+    return found

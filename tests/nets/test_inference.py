@@ -459,7 +459,7 @@ def test_a_run_keeps_its_library(tmp_path, monkeypatch):
     monkeypatch.setenv(INFERENCE_VARIABLE, "openvino")
     az.train("tictactoe", generations=1, folder=tmp_path / "run", **TINY)
     monkeypatch.setenv(INFERENCE_VARIABLE, "torch")
-    with pytest.raises(RunFolderError, match="was begun with openvino.*ALPHAZERO_INFERENCE"):
+    with pytest.raises(RunFolderError, match="openvino"):
         az.train("tictactoe", generations=2, folder=tmp_path / "run", resume=True, **TINY)
 
 

@@ -83,11 +83,10 @@ class _Compiled(NamedTuple):
 
 
 class OpenVinoInference:
-    """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
+    """Answers by OpenVINO.
 
     Threads share compiled networks: of each of SIZES there are as many as threads have used at once. One is compiled
-    in some 0.04 s, when it is first needed, and computes on the thread that asks. The same batch has the same answers,
-    bit for bit.
+    in some 0.04 s, when it is first needed, and computes on the thread that asks.
     """
 
     name: ClassVar[str] = "openvino"

@@ -27,11 +27,7 @@ _transform = of_fixed_types(transform_filters)
 
 
 class WinogradInference:
-    """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
-
-    It computes on the thread that asks; threads may ask side by side. A position's answer is the same in every batch,
-    bit for bit.
-    """
+    """Answers by our own kernels, on the thread that asks. A position's answer is the same in every batch, bit for bit."""
 
     name: ClassVar[str] = "winograd"
 
