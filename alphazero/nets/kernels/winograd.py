@@ -27,7 +27,7 @@ _transform = of_fixed_types(transform_filters)
 
 
 class WinogradInference:
-    """Answers by our own kernels, on the thread that asks. A position's answer is the same in every batch, bit for bit."""
+    """Answers by our own kernels; those to a position are the same in every batch, bit for bit."""
 
     name: ClassVar[str] = "winograd"
 
