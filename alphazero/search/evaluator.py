@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.search.tree import make_arrays
 from alphazero.settings import check_function, check_range
 
 BUCKET = 4
@@ -37,36 +38,25 @@ observe: Any
 class Cache(NamedTuple):
     """The table of answers: E entries, in buckets of BUCKET; no entries if nothing is to be kept."""
 
-    keys: Any
-    """`uint64[E, K]`: the canonical states."""
-    used: Any
-    """`int64[E]`: the number of the last batch that asked for the state; 0 in an empty entry."""
-    priors: Any
-    """`float32[E, A]`."""
-    values: Any
-    """`float32[E]`."""
+    keys: Annotated[Any, "uint64[E, K]"]  # the canonical states
+    used: Annotated[Any, "int64[E]"]  # the number of the last batch that asked for the state; 0 in an empty entry
+    priors: Annotated[Any, "float32[E, A]"]
+    values: Annotated[Any, "float32[E]"]
 
 
 class Batch(NamedTuple):
-    """The findings about a batch of n states; the first n entries of each array belong to them.
+    """The findings about a batch of n states; the first entries of each array belong to them.
 
     The m states whose answer is not in the cache are its misses.
     """
 
-    entries: Any
-    """`int64`: for each state its entry in the cache, or -1 - j if it is miss j."""
-    symmetries: Any
-    """`int64`: for each state, by which symmetry the canonical one is its image."""
-    misses: Any
-    """`int64`: for each miss its state."""
-    places: Any
-    """`int64`: for each miss the entry that keeps its answer; NOWHERE if its bucket is full of states of this batch."""
-    asked: Any
-    """`int64`: for each row of the network's batch its miss."""
-    priors: Any
-    """`float32[., A]`: the priors of the misses."""
-    values: Any
-    """`float32`: the values of the misses."""
+    entries: Annotated[Any, "int64[n]"]  # for each state its entry in the cache, or -1 - j if it is miss j
+    symmetries: Annotated[Any, "int64[n]"]  # for each state, by which symmetry the canonical one is its image
+    misses: Annotated[Any, "int64[n]"]  # for each miss its state
+    places: Annotated[Any, "int64[n]"]  # for each miss its entry; NOWHERE if the bucket is full of this batch's states
+    asked: Annotated[Any, "int64[n]"]  # for each row of the network's batch its miss
+    priors: Annotated[Any, "float32[n, A]"]  # of the misses
+    values: Annotated[Any, "float32[n]"]  # of the misses
 
 
 class Evaluator:
@@ -96,13 +86,10 @@ class Evaluator:
         fitting = int(MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12))
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
-        self.cache = Cache(
-            np.zeros((entries, game.state_words), np.uint64), np.zeros(entries, np.int64),
-            np.zeros((entries, game.num_actions), np.float32), np.zeros(entries, np.float32),
-        )  # fmt: skip
+        self.cache = make_arrays(Cache, np.zeros, E=entries, K=game.state_words, A=game.num_actions)
         self._scratch = np.empty((3, game.state_words), np.uint64)
         self._number = 0
-        self._batch = self._make_batch(0)
+        self._batch = make_arrays(Batch, np.empty, n=0, A=game.num_actions)
 
     def clear(self) -> None:
         """Empties the cache, after the weights have changed."""
@@ -116,7 +103,7 @@ class Evaluator:
         if count == 0:
             return priors, values
         if count > len(self._batch.entries):
-            self._batch = self._make_batch(count)
+            self._batch = make_arrays(Batch, np.empty, n=count, A=num_actions)
         self._number += 1
         planes = np.empty((count, *self.kernels.game.observation_shape), np.float32)
         masks = np.empty((count, num_actions), bool)
@@ -128,7 +115,9 @@ class Evaluator:
                 states, legal_masks, self._number, *self._fixed, self._batch, planes, masks
             )
             if num_asked:
-                answers = self._ask(planes[:num_asked], masks[:num_asked])
+                self.num_evaluations += num_asked
+                given = self.net.evaluate(planes[:num_asked], masks[:num_asked])
+                answers = _arrays(f"{type(self.net).__name__}.evaluate", given, masks[:num_asked])
             wrong = self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
             if wrong >= 0:
                 state = states[self._batch.misses[self._batch.asked[wrong]]]
@@ -159,16 +148,6 @@ class Evaluator:
         return entry_point(
             take_answers, priors, values, 0, 0, self.cache, self._batch, self._permutations, priors, values
         )
-
-    def _make_batch(self, count: int) -> Batch:
-        priors = np.empty((count, self.kernels.game.num_actions), np.float32)
-        entries, symmetries, misses, places, asked = np.empty((5, count), np.int64)
-        return Batch(entries, symmetries, misses, places, asked, priors, np.empty(count, np.float32))
-
-    def _ask(self, planes: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        count = len(planes)
-        self.num_evaluations += count
-        return _arrays(f"{type(self.net).__name__}.evaluate", self.net.evaluate(planes, legal_masks), legal_masks)
 
 
 class CheckedFunction:
