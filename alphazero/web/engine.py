@@ -16,10 +16,12 @@ from alphazero._version import __version__
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, Terminated, quote
+from alphazero.game.kernels import kernels_of
 from alphazero.game.record import parse_record
 from alphazero.players.contestants import Contestant
+from alphazero.search.analysis import Analysis
 from alphazero.web.message import BadMessage, Question
-from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review, short_search
+from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review
 from alphazero.web.tables import Table, is_game, title_of
 
 Answer = dict[str, Any]
@@ -27,6 +29,9 @@ QUICK = (
     "welcome", "game", "position", "policy", "oracle", "tree", "record", "load", "runs", "run", "run_games",
     "tournaments", "tournament", "tournament_game",
 )  # fmt: skip
+SEARCHES = ("move", "analyse", "review")
+Quick = Callable[[object, Question], Answer]
+Search = Callable[[object, Question, Stop], Iterator[Answer]]
 MOST_EDGES = 40
 """Actions at a node of the tree that a page shows, the most visited."""
 
@@ -54,18 +59,10 @@ class Engine:
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
         self.table_named(stage.name)  # mistakes in the names of contestants are told at once
-        self.quick: dict[str, Callable[[object, Question], Answer]] = {
-            name: getattr(self, f"_{name}") for name in QUICK
-        }
+        self.quick: dict[str, Quick] = {name: getattr(self, f"_{name}") for name in QUICK}
         """Questions with one answer, which takes no search."""
-        self.searches: dict[str, Callable[[object, Question, Stop], Iterator[Answer]]] = {
-            "move": self._move, "analyse": self._analyse, "review": self._review,
-        }  # fmt: skip
+        self.searches: dict[str, Search] = {name: getattr(self, f"_{name}") for name in SEARCHES}
         """Questions that are answered by a search."""
-
-    def forget(self, viewer: object) -> None:
-        """Drops all that is kept for a viewer who has left."""
-        self.trees.forget(viewer)
 
     def warm(self) -> None:
         """Loads and compiles all that the first move and the first analysis of the page's game need."""
@@ -75,8 +72,7 @@ class Engine:
             seat, start = table.seats()[0], table.game.start()
             choose(seat, seat.slider.start if seat.slider else 0, None, start, 0, Stop())
             if seat.searches:
-                for _ in Grown(seat, None, table.game).grow(start, 32, Stop()):
-                    pass
+                list(Grown(seat, None, table.game).grow(start, 32, Stop()))
             table.results(start)
 
     def table_named(self, name: str) -> Table:
@@ -101,14 +97,13 @@ class Engine:
     # --- quick questions ---
 
     def _welcome(self, viewer: object, question: Question) -> Answer:
-        names = [self.stage.name, *(name for name in registry.NAMES if name != self.stage.loaded.game.name)]
-        titles = [title_of(self.stage.loaded.game.name), *map(title_of, names[1:])]
+        stage = self.stage
+        titles = {stage.name: title_of(stage.loaded.game.name)}
+        titles |= {name: title_of(name) for name in registry.NAMES if name != stage.loaded.game.name}
         return {
-            "version": __version__,
-            "games": [{"name": name, "title": title} for name, title in zip(names, titles, strict=True)],
-            "game": self.stage.name,
-            "watches": self.stage.runs is not None,
-        }
+            "version": __version__, "games": [{"name": name, "title": title} for name, title in titles.items()],
+            "game": stage.name, "watches": stage.runs is not None,
+        }  # fmt: skip
 
     def _game(self, viewer: object, question: Question) -> Answer:
         return self._table(question).fields()
@@ -164,14 +159,14 @@ class Engine:
         return {"tournaments": _watch().list_tournaments(self.stage.tournaments)}
 
     def _tournament(self, viewer: object, question: Question) -> Answer:
-        found = _watch().read_tournament(self.stage.tournaments, question)
-        return _watch().describe_tournament(found, self.table_named(found.game).game)
+        path, settings, records = _watch().read_tournament(self.stage.tournaments, question)
+        return _watch().describe_tournament(path, settings, records, self.table_named(settings.game).game)
 
     def _tournament_game(self, viewer: object, question: Question) -> Answer:
-        found = _watch().read_tournament(self.stage.tournaments, question)
-        if question.number >= len(found.records):
+        _, settings, records = _watch().read_tournament(self.stage.tournaments, question)
+        if question.number >= len(records):
             raise InputError(f"this tournament has no game {question.number} yet: come back when it is over")
-        return self.table_named(found.game).record_fields(found.records[question.number])
+        return self.table_named(settings.game).record_fields(records[question.number])
 
     # --- searches ---
 
@@ -194,7 +189,11 @@ class Engine:
     def _review(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
         table = self._table(question)
         seat, _, generation = table.seat(question) if question.player else (None, 0, None)
-        analysis = short_search(seat, generation, table.game, question.simulations) if seat else None
+        analysis = None
+        if seat is not None:
+            evaluate, learned = seat.evaluate(generation)
+            config = replace(learned, num_simulations=question.simulations)
+            analysis = Analysis(kernels_of(table.game), config, evaluate)
         yield from review(table.position(question), analysis, question.simulations, table.results, stop)
 
 

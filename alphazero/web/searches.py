@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -91,13 +90,18 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
 
 def _answer(player: Player, position: Position, seed: int, stop: Stop) -> int | Forfeit:
     """The action, or the forfeit. Raises Stopped, so that the seat keeps no player who was interrupted."""
+    at = np.array([seed]), np.array([position.ply])
     for _ in range(2):  # the first time it may end by an interruption that came behind an earlier answer
         if stop.is_set():
             break
+        answer: int | Forfeit
         with contextlib.suppress(Stopped):
             try:
                 with stop.calling(player.interrupt):
-                    answer: int | Forfeit = _ask(player, position, seed)
+                    if isinstance(player, FollowingPlayer):
+                        answer = player.choose(position, seed)
+                    else:
+                        answer = int(player.select_actions(position.state[None].copy(), *at)[0])
             except Forfeit as forfeit:
                 answer = forfeit
             if not stop.is_set():
@@ -105,20 +109,7 @@ def _answer(player: Player, position: Position, seed: int, stop: Stop) -> int | 
     raise Stopped
 
 
-def _ask(player: Player, position: Position, seed: int) -> int:
-    if isinstance(player, FollowingPlayer):
-        return player.choose(position, seed)
-    at = np.array([seed]), np.array([position.ply])
-    return int(player.select_actions(position.state[None].copy(), *at)[0])
-
-
 # --- an analysis ---
-
-
-def room_of(game: Game) -> int:
-    """The most simulations of one analysis, by the memory of its tree."""
-    node = bytes_of_node(game.num_actions, game.state_words)
-    return max(100, min(MOST_SIMULATIONS, MOST_TREE_BYTES // (2 * node)))
 
 
 class Grown:
@@ -129,7 +120,9 @@ class Grown:
         evaluate, learned = seat.evaluate(generation)
         self.key = game.name, seat.id, evaluate.net if isinstance(evaluate, Evaluator) else None
         """The game, the contestant and its network: a run that goes on gets others."""
-        self.room = room_of(game)
+        node = bytes_of_node(game.num_actions, game.state_words)
+        self.room = max(100, min(MOST_SIMULATIONS, MOST_TREE_BYTES // (2 * node)))
+        """The most simulations, by the memory of the tree."""
         config = replace(learned, num_simulations=self.room)
         self._analysis = Analysis(kernels_of(game), config, evaluate)
         self._lock = threading.Lock()
@@ -151,42 +144,32 @@ class Grown:
             self.turn.release()
 
     def _grow(self, position: Position, limit: int, stop: Stop) -> Iterator[dict[str, Any]]:
-        with self._analysis.on_one_thread(), self._forgetting():
+        with self._analysis.on_one_thread():
             same = self.position is not None and self.position.ply == position.ply and position.follows(self.position)
             if not same:  # else it goes on
                 with self._lock:
                     self._analysis.begin(position)
                     self.position = position
-            before, begin, reporting = self.simulations(), time.monotonic(), 0.0
-            while True:
+            before, begin, reporting, done = self.simulations(), time.monotonic(), 0.0, False
+            while not done:
                 until = time.monotonic() + max(INTERVAL, reporting * (1 / MOST_REPORTING - 1))
-                while self.simulations() < limit and not self._analysis.finished:
-                    with self._lock:
-                        self._analysis.step()
+                while time.monotonic() <= until and not (done := self._is_done(limit)):
+                    try:
+                        with self._lock:
+                            self._analysis.step()
+                    except Exception:
+                        self.position = None  # an evaluation that failed has emptied the tree
+                        raise
                     if stop.is_set():
                         return
-                    if time.monotonic() > until:
-                        break
-                done = self.simulations() >= limit or self._analysis.finished
                 rate = (self.simulations() - before) / max(1e-3, time.monotonic() - begin)
                 told = time.monotonic()
                 report = self.report(position)
                 reporting = time.monotonic() - told
                 yield {**report, "limit": limit, "rate": round(rate), "more": not done}
-                if done:
-                    return
 
-    @contextlib.contextmanager
-    def _forgetting(self) -> Iterator[None]:
-        """After an evaluation that failed, which empties the tree, the same position is searched anew.
-
-        A generator that is closed between two reports raises GeneratorExit, which is no Exception: its tree is whole.
-        """
-        try:
-            yield
-        except Exception:
-            self.position = None
-            raise
+    def _is_done(self, limit: int) -> bool:
+        return self.simulations() >= limit or self._analysis.finished
 
     def simulations(self) -> int:
         """Simulations at the root so far, those of a kept subtree included."""
@@ -229,7 +212,7 @@ class Trees:
     """The trees of all viewers; beyond MOST_TREES the one that was not used for longest goes."""
 
     def __init__(self) -> None:
-        self._trees: OrderedDict[tuple[object, int], Grown] = OrderedDict()
+        self._trees: dict[tuple[object, int], Grown] = {}
         self._lock = threading.Lock()
 
     def get(self, viewer: object, side: int) -> Grown | None:
@@ -240,16 +223,15 @@ class Trees:
     def put(self, viewer: object, side: int, tree: Grown) -> None:
         """Keeps a tree."""
         with self._lock:
+            self._trees.pop((viewer, side), None)
             self._trees[viewer, side] = tree
-            self._trees.move_to_end((viewer, side))
             while len(self._trees) > MOST_TREES:
-                self._trees.popitem(last=False)
+                del self._trees[next(iter(self._trees))]
 
     def forget(self, viewer: object) -> None:
         """Drops the trees of a viewer who has left."""
         with self._lock:
-            for key in [key for key in self._trees if key[0] is viewer]:
-                del self._trees[key]
+            self._trees = {key: tree for key, tree in self._trees.items() if key[0] is not viewer}
 
 
 def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[str, Any]:
@@ -270,12 +252,6 @@ def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[st
             for action in sorted(position.legal_actions, key=lambda action: -shares[action])
         ],
     }
-
-
-def short_search(seat: Seat, generation: int | None, game: Game, simulations: int) -> Analysis:
-    """An analysis for many positions of one game."""
-    evaluate, learned = seat.evaluate(generation)
-    return Analysis(kernels_of(game), replace(learned, num_simulations=simulations), evaluate)
 
 
 # --- a review ---

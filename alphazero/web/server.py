@@ -153,13 +153,11 @@ def _warnings_alone() -> Iterator[None]:
         return record.levelno >= logging.WARNING or threading.get_ident() != thread
 
     loggers = [logging.getLogger(f"uvicorn.{name}") for name in ("access", "error", "asgi")]
-    for logger in loggers:
-        logger.addFilter(is_wanted)
-    try:
-        yield
-    finally:
+    with contextlib.ExitStack() as stack:
         for logger in loggers:
-            logger.removeFilter(is_wanted)
+            logger.addFilter(is_wanted)
+            stack.callback(logger.removeFilter, is_wanted)
+        yield
 
 
 def find_number() -> str:

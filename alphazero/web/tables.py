@@ -23,9 +23,8 @@ from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.generations import generations_of
 from alphazero.storage.manifest import CONFIG, read_config
 from alphazero.storage.schema import MOST_TEXT
-from alphazero.web.kept import Kept
 from alphazero.web.message import BadMessage, Question
-from alphazero.web.seats import Nets, Seat, find_seat, given_seat, is_figure, saved_net, usual_seats
+from alphazero.web.seats import Kept, Nets, Seat, find_seat, given_seat, is_figure, saved_net, usual_seats
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
@@ -49,7 +48,6 @@ class Table:
         ids = {seat.id for seat in named}
         usual = [seat for seat in usual_seats(loaded, self._nets) if seat.id not in ids]
         self._seats = [*named, *usual]
-        self._run_seats: dict[Path, Seat] = {}
         self._lock = threading.Lock()
 
     @cached_property
@@ -107,16 +105,11 @@ class Table:
     def _seats_of_runs(self) -> list[Seat]:
         found = []
         for path in newest_runs(self._runs)[:MOST_RUNS]:
-            try:
-                if not is_game(str(config_of(path).get("game")), self.name, self.game):
-                    continue
-            except InputError:
-                continue
-            if path not in self._run_seats:
-                id, text = f"run:{path.name}", text_of(path)  # a run in `best` is not the shipped net
-                self._run_seats[path] = saved_net(id, f"run {path.name}", self.loaded, self._nets, text, path)
-            if generations_of(path, "generation"):
-                found.append(self._run_seats[path])
+            with contextlib.suppress(InputError):
+                ours = is_game(str(config_of(path).get("game")), self.name, self.game)
+                if ours and generations_of(path, "generation"):
+                    text = text_of(path)  # a run in `best` is not the shipped net
+                    found.append(saved_net(f"run:{path.name}", f"run {path.name}", self.loaded, self._nets, text, path))
         return found
 
     # --- the whole ---

@@ -77,7 +77,7 @@ class Viewer:
                 stop.set()
             for task in (*both, *self._tasks):
                 task.cancel()
-            self._engine.forget(self)
+            self._engine.trees.forget(self)
 
     async def _read_all(self) -> None:
         while True:

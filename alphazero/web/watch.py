@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -20,8 +19,8 @@ from alphazero.tournaments.standings import Standings, cross_cells, remarks
 from alphazero.training.health import Watch
 from alphazero.training.parts.pace import seconds_left
 from alphazero.training.selfplay.shown_games import read_shown, shown_generations
-from alphazero.web.kept import Kept
 from alphazero.web.message import Question
+from alphazero.web.seats import Kept
 from alphazero.web.tables import as_numbers, config_of, find_folder, newest_runs, newest_tournaments
 
 FIGURES = (
@@ -134,49 +133,38 @@ def games_of_run(folder: Path | None, question: Question) -> tuple[str, list[Gam
 # --- tournaments ---
 
 
-@dataclass(frozen=True)
-class FoundTournament:
-    """A tournament as its folder has it."""
-
-    path: Path
-    game: str
-    settings: SavedTournament
-    records: Sequence[GameRecord]
-
-
 def list_tournaments(folder: Path | None) -> list[dict[str, Any]]:
     """The tournaments in the folder, the one that changed last first."""
     found = list[dict[str, Any]]()
     for path in newest_tournaments(folder)[:MOST_LISTED]:
         try:
-            settings = read_settings(path)
-            planned = sum(games for _, _, games in settings.pairings)
-            played = _GAME_COUNTS.get(path / GAMES)
+            headline = _tournament_headline(path, read_settings(path))
+            found.append({**headline, "played": _GAME_COUNTS.get(path / GAMES)})
         except InputError as error:
             found.append({"name": path.name, "fault": str(error)[:300]})
-            continue
-        found.append({
-            "name": path.name, "game": settings.game, "kind": settings.kind,
-            "contestants": len(settings.contestants), "played": played, "planned": planned,
-            "playing": holder_of(path) is not None,
-        })  # fmt: skip
     return found
 
 
-def read_tournament(folder: Path | None, question: Question) -> FoundTournament:
-    """The tournament that a question names; raises StorageError."""
+def _tournament_headline(path: Path, settings: SavedTournament) -> dict[str, Any]:
+    return {
+        "name": path.name, "game": settings.game, "kind": settings.kind,
+        "contestants": len(settings.contestants), "planned": sum(games for _, _, games in settings.pairings),
+        "playing": holder_of(path) is not None,
+    }  # fmt: skip
+
+
+def read_tournament(folder: Path | None, question: Question) -> tuple[Path, SavedTournament, Sequence[GameRecord]]:
+    """The folder of the tournament that a question names, its settings and its games; raises StorageError."""
     path = find_folder(newest_tournaments(folder), question.name)
-    settings = read_settings(path)
-    return FoundTournament(path, settings.game, settings, read_games(path))
+    return path, read_settings(path), read_games(path)
 
 
-def describe_tournament(found: FoundTournament, game: Game) -> dict[str, Any]:
+def describe_tournament(
+    path: Path, settings: SavedTournament, records: Sequence[GameRecord], game: Game
+) -> dict[str, Any]:
     """The standings with intervals, the cross table, and a list of the games."""
-    settings, records = found.settings, found.records
     answer: dict[str, Any] = {
-        "name": found.path.name, "game": found.game, "kind": settings.kind,
-        "planned": sum(games for _, _, games in settings.pairings), "played": len(records),
-        "playing": holder_of(found.path) is not None, "rows": [], "cross": None, "remarks": [],
+        **_tournament_headline(path, settings), "played": len(records), "rows": [], "cross": None, "remarks": [],
     }  # fmt: skip
     if records:
         standings = Standings(settings.tournament(), records, game)

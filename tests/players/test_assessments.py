@@ -12,7 +12,7 @@ from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from games.connect4.solver import GAME, NO_SCORE
-from tests.games.connect4_positions import late_positions, open_player, plies_of, state_after
+from tests.games.connect4_positions import late_positions, plies_of, state_after
 
 KERNELS = Kernels(GAME)
 
@@ -82,11 +82,3 @@ def test_the_policy_of_a_search_sees_a_win_that_the_prior_does_not():
         state, np.zeros(1, np.int64), np.full(1, 6)
     )
     assert said.actions.tolist() == [0] and said.policy[0].argmax() == 0 and said.values[0] > 1 / 3
-
-
-@pytest.mark.parametrize("name", ["random", "greedy", "minimax:2", "solver"])
-def test_other_players_say_their_actions_alone(name, late):
-    player, plies = open_player(name), plies_of(late)
-    said = player.assess(late.states, np.arange(400), plies)
-    assert said.policy is None and said.values is None
-    assert np.array_equal(said.actions, player.select_actions(late.states, np.arange(400), plies))

@@ -100,13 +100,6 @@ def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_p
     assert f"> genmove {colour}" in refused and sum(command.endswith(" pass") for command in refused) == 1
 
 
-def test_a_refusal_loses_the_game_where_there_is_more_than_a_pass():
-    game = registry.load("othello6").game
-    player = GtpPlayer(game, default_words(game), fake("refuse"))
-    with pytest.raises(Forfeit, match="refused 'genmove black'"):
-        player.choose(game.start(), 0)
-
-
 def test_an_engine_plays_a_match_and_is_told_every_game():
     log: list[str] = []
     result = Arena(KERNELS, RandomPlayer(KERNELS, 1), engine("well", log=log), 8, seed=1).play()
@@ -169,19 +162,6 @@ def test_what_an_engine_does_wrong_loses_its_game_and_the_next_one_begins(mode, 
     assert all(FAULTS[mode] in reason for reason in result.forfeits)
     assert [record.getMessage().count(FAULTS[mode]) for record in caplog.records] == [1, 1, 1]
     assert all("\n" not in reason for reason in result.forfeits)
-
-
-def test_the_last_words_of_an_engine_are_waited_for(monkeypatch):
-    overhear = gtp_player._overhear
-
-    def overhear_late(*arguments):
-        time.sleep(0.3)
-        overhear(*arguments)
-
-    monkeypatch.setattr(gtp_player, "_overhear", overhear_late)
-    player = engine("crash")
-    with pytest.raises(Forfeit, match="saying 'out of ideas' without an answer"):
-        player.choose(TIC_TAC_TOE.game.start(), 0)
 
 
 @pytest.mark.parametrize(
@@ -279,14 +259,17 @@ def test_engines_are_not_waited_for_one_after_the_other_when_the_process_was_ask
     assert time.monotonic() < begin + gtp_player.GRACE
 
 
-def test_an_engine_in_quotation_marks_with_a_timeout():
-    player = make_player(f'gtp:"{fake("well")}"@timeout=7.5', TIC_TAC_TOE, seed=1, threads=1)
-    assert isinstance(player, GtpPlayer) and player._timeout == 7.5
-    assert player.choose(TIC_TAC_TOE.game.start(), 0) == 0
-    without = make_player(f"gtp:{fake('well')}", TIC_TAC_TOE, seed=1, threads=1)
-    assert without.choose(TIC_TAC_TOE.game.start(), 0) == 0
-    odd = make_player(f'gtp:"{fake("well", "user@host=1,x")}"', TIC_TAC_TOE, seed=1, threads=1)
-    assert odd.choose(TIC_TAC_TOE.game.start(), 0) == 0
+@pytest.mark.parametrize(
+    ("text", "timeout"),
+    [
+        (f'gtp:"{fake("well")}"@timeout=7.5', 7.5),
+        (f"gtp:{fake('well')}", 60.0),
+        (f'gtp:"{fake("well", "a@b=1,x")}"', 60.0),
+    ],
+)
+def test_an_engine_may_have_quotation_marks_and_a_timeout(text, timeout):
+    player = make_player(text, TIC_TAC_TOE, seed=1)
+    assert player._timeout == timeout and player.choose(TIC_TAC_TOE.game.start(), 0) == 0
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
-from tests.game.double_move_game import DoubleMove, exact_result
+from tests.game.double_move_game import DoubleMove
 
 GAMES = {name: registry.load(name).game for name in ("tictactoe", "connect4")} | {"double_move": DoubleMove()}
 KERNELS = {name: Kernels(game) for name, game in GAMES.items()}
@@ -75,20 +75,6 @@ def test_minimax_plays_the_best_actions_and_all_of_them(name, depth, count):
         assert set(chosen) == best_actions(position, depth), position
 
 
-def test_minimax_knows_the_game_in_which_a_player_moves_twice():
-    game, player = GAMES["double_move"], MinimaxPlayer(KERNELS["double_move"], 12, seed=1)
-    for position in random_positions(game, 100):
-        result = exact_result(*_stones(position), position.to_play)
-        [action] = select(player, [position])
-        child = position.play(action)
-        assert result == (exact_result(*_stones(child), child.to_play))
-
-
-def _stones(position: Position) -> tuple[int, int, int]:
-    pile, own, opponent, player = (int(word) for word in position.state)
-    return (pile, own, opponent) if player == 0 else (pile, opponent, own)
-
-
 @pytest.mark.parametrize("depth", [-1, 0, 43])
 def test_minimax_refuses_a_depth_out_of_range(depth):
     with pytest.raises(InvalidSetting, match="between 1 and 42"):
@@ -135,22 +121,6 @@ def test_alone_as_in_a_batch_and_the_seed_decides(name):
         assert together == [select(again, [position], i)[0] for i, position in enumerate(positions)]
         repeated = positions * 10
         assert select(player, repeated) != select(other, repeated) or isinstance(player, SearchPlayer)
-
-
-def test_threads_do_not_change_a_search():
-    kernels, positions = KERNELS["connect4"], random_positions(GAMES["connect4"], 50)
-    chosen = [
-        select(SearchPlayer("mcts", kernels, [playouts(kernels, 1)] * threads, CONFIG, seed=1), positions)
-        for threads in (1, 2, 5)
-    ]
-    assert chosen[0] == chosen[1] == chosen[2]
-
-
-def test_every_thread_says_that_it_uses_one():
-    kernels, said = KERNELS["tictactoe"], []
-    player = SearchPlayer("mcts", kernels, [playouts(kernels, 1)] * 2, CONFIG, seed=1, use_threads=said.append)
-    select(player, random_positions(GAMES["tictactoe"], 8))
-    assert 1 <= len(said) <= 2 and set(said) == {1}
 
 
 @pytest.mark.parametrize("name", ["mcts:20", "minimax:2", "best@simulations=4", "best@simulations=0"])
@@ -214,12 +184,6 @@ def test_an_action_without_prior_is_drawn_only_where_no_legal_one_has_any(temper
     assert set(select(player, [game.position([0, 2])] * 200)) == {1, *range(3, 9)}
     mixed = select(player, [game.position([0, 2]), game.position([0])] * 100)
     assert set(mixed[::2]) == {1, *range(3, 9)} and set(mixed[1::2]) == {2}
-
-
-@pytest.mark.parametrize("temperature", [-1.0, 101.0, float("nan")])
-def test_a_temperature_out_of_range_is_refused(temperature):
-    with pytest.raises(InvalidSetting, match="temperature"):
-        PolicyPlayer("net", KERNELS["tictactoe"], [planted([1] * 9)], 1, Temperature(temperature))
 
 
 def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
@@ -286,27 +250,6 @@ def test_a_player_that_was_interrupted_plays_on(name: str):
     with pytest.raises(Stopped):
         select(player, positions)
     assert select(player, positions) == select(fresh, positions)
-
-
-def test_a_minimax_player_plays_on_after_ctrl_c():
-    game, ended, busy = GAMES["connect4"], [], threading.Event()
-    player = MinimaxPlayer(KERNELS["connect4"], 8, seed=1, threads=2)
-    values = player._values
-
-    def on_one_thread(states):
-        if len(states) == 16:
-            assert busy.wait(60)
-            raise KeyboardInterrupt
-        busy.set()
-        ended.append(values(states))
-
-    player._values = on_one_thread
-    with pytest.raises(KeyboardInterrupt):
-        select(player, [game.start()] * 31)
-    assert len(ended) == 1
-    player._values = values
-    fresh = MinimaxPlayer(KERNELS["connect4"], 8, seed=1)
-    assert select(player, [game.start()]) == select(fresh, [game.start()])
 
 
 def test_a_search_player_plays_on_after_ctrl_c():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from pathlib import Path
 
@@ -12,7 +11,6 @@ from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (
-    DRAWN,
     IN_THE_VIEW,
     LOST,
     PHONE,
@@ -179,79 +177,12 @@ def test_resigning_ends_the_game_only_where_one_resigned(browser, address):
         assert page.locator(".cell.playable").count() == 42
 
 
-def test_undo_leaves_the_focus_on_the_board(browser, address):
-    with page_at(browser, address("connect4")) as page:
-        wait_status(page, "Your turn")
-        choose_opponent(page, "random")
-        click_first(page)
-        page.locator(".move").nth(2).wait_for()
-        wait_status(page, "Your turn")
-        undo = page.get_by_role("button", name="Undo", exact=True)
-        undo.focus()
-        page.keyboard.press("Enter")
-        page.wait_for_function("() => document.querySelector('.move[aria-current=step]')?.textContent === 'Start'")
-        assert undo.is_disabled()
-        page.evaluate(DRAWN)
-        assert page.evaluate("document.activeElement.matches('.stage .cell')")
-
-
 def test_the_contestants_can_play_each_other(browser, address):
     with page_at(browser, address("tictactoe")) as page:
         wait_status(page, "Your turn")
         choose_opponent(page, "random", 1)
         choose_opponent(page, "greedy", 0)
         wait_status(page, "greedy has won|random has won|draw")
-
-
-LATE_ANSWER = """async () => {
-    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
-    const [{ PlayView }, { Line }] = [await load("play.js"), await load("line.js")];
-    const colors = { first: "#000000", second: "#ffffff" };
-    const board = { cells: [], strokes: [], labels: [], shapes: ["fill", "fill"], colors };
-    const net = { id: "net", title: "net", note: "", generations: [] };
-    const game = { game: "any", title: "Any", board, players: [net] };
-    const positions = [], moves = [];
-    const engine = {
-        ask: (name, { actions }) => new Promise((take) => positions.push({ actions, take })),
-        follow: (name, { actions }, take) => { moves.push({ actions, take }); return () => {}; },
-    };
-    const rest = () => new Promise((wake) => setTimeout(wake, 20));
-    const answer = async ({ actions, take }) => {
-        take({ words: actions.map(String), movers: actions.map((_, ply) => ply % 2),
-               view: { to_play: actions.length % 2, outcome: null, clicks: [] } });
-        await rest();
-    };
-    const app = { engine, game, line: new Line(engine, "any"), memory: { players: [{ id: "net" }, { id: "net" }] },
-                  changed() {}, trouble(text) { throw new Error(text); } };
-    const view = new PlayView(app);
-    for (const picker of view.pickers) picker.choose({ id: "net" });
-    view.board.show = () => {};
-    view.moves.show = () => {};
-    document.getElementById("view").replaceChildren(view.node);
-    view.shown();
-    await answer(positions.shift());
-    moves.shift().take({ action: 0 });  // the move is known, the position after it not yet
-    await rest();
-    view.playersChanged();
-    await rest();
-    await answer(positions.shift());
-    const asked = moves.map((one) => one.actions);
-    moves.pop().take({ error: "no room" });
-    const again = [...view.node.querySelectorAll("button")].find((one) => one.textContent === "Try again");
-    again.focus();
-    again.click();
-    await rest();
-    return { line: view.line.actions, asked, focused: view.node.contains(document.activeElement) };
-}"""
-
-
-def test_players_changed_while_a_position_is_on_its_way_do_not_stop_the_game(browser, address):
-    with page_at(browser, address("connect4")) as page:
-        wait_status(page, "Your turn")
-        seen = page.evaluate(LATE_ANSWER)
-    assert seen["line"] == [0]
-    assert seen["asked"][-1] == [0], "the next move is asked for"
-    assert seen["focused"], "a button that goes leaves the focus in the view"
 
 
 CLICK_AND_LEAVE = """name => {
@@ -287,27 +218,6 @@ def test_a_view_that_is_left_in_the_middle_of_a_move_shows_it_in_the_next(browse
         page.wait_for_function("() => document.querySelectorAll('.move').length === 5")
         wait_status(page, "Your turn")
         assert page.evaluate(PIECES) == 4
-
-
-def test_a_game_that_comes_late_does_not_replace_the_one_chosen_after_it(browser):
-    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
-    game, late = engine.quick["game"], threading.Event()
-
-    def answer_late(viewer, question):
-        if question.text("game") == "hex":
-            late.wait(60)
-        return game(viewer, question)
-
-    engine.quick["game"] = answer_late
-    with PageServer(engine, 0) as server, page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        for name in ("hex", "nim"):
-            page.locator("#game").select_option(name)
-        page.wait_for_function("() => location.hash.includes('game=nim')")
-        late.set()
-        page.wait_for_timeout(300)
-        assert page.locator("#game").input_value() == "nim" and "game=nim" in page.url
-        wait_status(page, "Your turn")
 
 
 def test_a_new_contestant_is_offered_without_disturbing_the_choice(browser):
@@ -374,33 +284,6 @@ def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
         assert page.locator(".move").nth(1).inner_text() == "1.d3"
 
 
-def test_only_one_move_can_be_typed(browser, address):
-    with page_at(browser, address("connect4", "&moves=43")) as page:
-        wait_status(page, "Your turn")
-        choose_opponent(page, "human")
-        wait_status(page, "First player to move")
-        page.get_by_label("Type a move").focus()
-        page.keyboard.press("Enter")
-        page.keyboard.type("45")
-        page.keyboard.press("Enter")
-        page.wait_for_selector("#trouble:not([hidden])")
-        assert "'45' is not one move" in page.locator("#trouble").inner_text()
-        assert page.locator(".move").count() == 3
-
-
-def test_the_same_move_after_undo_is_answered_anew(browser, address):
-    with page_at(browser, address("connect4", "&actions=3.2")) as page:
-        wait_status(page, "Your turn")
-        page.get_by_role("button", name="Undo", exact=True).click()
-        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 2")
-        choose_opponent(page, "random")
-        page.get_by_label("Type a move").fill("4")
-        page.keyboard.press("Enter")
-        page.wait_for_function("() => document.querySelectorAll('.move').length === 3")
-        page.wait_for_function("() => document.querySelectorAll('.move.ahead').length === 0")
-        wait_status(page, "Your turn")
-
-
 def test_a_game_is_played_on_from_its_middle_by_whoever_moves_there(browser, address):
     with page_at(browser, address("connect4", "&actions=3.2.1.0&ply=1", view="analyse")) as page:
         page.locator(".move").nth(4).wait_for()
@@ -408,30 +291,6 @@ def test_a_game_is_played_on_from_its_middle_by_whoever_moves_there(browser, add
         wait_status(page, "Your turn")
         assert page.locator(".move").count() == 3
         assert page.evaluate(IN_THE_VIEW), "the focus is not lost with the view that is left"
-
-
-def test_looking_back_tells_of_undo_only_where_there_is_one(browser, address):
-    with page_at(browser, address("connect4", "&actions=3.2.1.0&ply=2")) as page:
-        for side in (0, 1):
-            choose_opponent(page, "random", side)
-        wait_status(page, "Looking back")
-        assert page.locator(".headline .detail").inner_text() == "Redo goes on. Let it move here"
-        choose_opponent(page, "human", 1)
-        page.wait_for_function("() => document.querySelector('.headline .detail').textContent.startsWith('Undo takes')")
-        assert page.get_by_role("button", name="Undo").is_enabled()
-
-
-def test_whoever_takes_a_seat_has_not_resigned(browser, address):
-    with page_at(browser, address("connect4", "&moves=44")) as page:
-        wait_status(page, "Your turn")
-        choose_opponent(page, "random")
-        page.get_by_role("button", name="Resign").click()
-        wait_status(page, "You have resigned")
-        choose_opponent(page, "greedy")
-        wait_status(page, "You have resigned")
-        page.get_by_role("button", name="Switch sides").click()
-        page.wait_for_function("() => document.querySelectorAll('.move').length === 4")
-        wait_status(page, "Your turn")
 
 
 def test_another_game_is_shown_in_the_view_that_is_open(browser, address):
@@ -465,23 +324,6 @@ def test_the_skip_link_leads_into_the_view_that_is_shown(browser, address):
         assert page.locator(".analysis").count() == 1 and "#/analyse" in page.url
 
 
-HINT_AND_LEAVE = """() => {
-    const sent = [], send = WebSocket.prototype.send;
-    WebSocket.prototype.send = function (text) { sent.push(JSON.parse(text)); send.call(this, text); };
-    const press = (name) => [...document.querySelectorAll(".headline button, .side-panel button.main")].find((one) => one.textContent === name).click();
-    press("Hint");
-    press("Analyse");
-    return { asked: sent.filter(({ ask }) => ask === "analyse").map(({ id }) => id), ended: sent.map(({ cancel }) => cancel) };
-}"""  # noqa: E501
-
-
-def test_a_hint_ends_when_the_view_is_left(browser, address):
-    with page_at(browser, address("tictactoe")) as page:
-        wait_status(page, "Your turn")
-        seen = page.evaluate(HINT_AND_LEAVE)
-    assert len(seen["asked"]) == 1 and seen["asked"][0] in seen["ended"]
-
-
 def test_a_game_without_a_board_is_a_list_of_actions_beside_its_text(browser, address, tmp_path):
     source = tmp_path / "words.py"
     source.write_text(
@@ -494,32 +336,6 @@ def test_a_game_without_a_board_is_a_list_of_actions_beside_its_text(browser, ad
         choose_opponent(page, "random")
         assert page.locator(".text-board").inner_text()
         assert re.search("won", play_on(page, click_first))
-
-
-COLOURED = """async () => {
-    const load = (name) => import(new URL(name, document.querySelector("script[type=module]").src));
-    const { BoardView } = await load("board.js");
-    const board = new BoardView({ cells: [], strokes: [], labels: [], shapes: [], colors: {} });
-    document.body.append(board.node);
-    board.show({ text: "", clicks: [] });
-    board.focus();
-    const clicks = Array.from({ length: 61 }, (_, action) => ({ action, name: `move ${action}`, cells: [] }));
-    const counts = [{}, { marks: {} }].map((options) => {
-        board.show({ text: "", clicks }, options);
-        return board.buttons.textContent.includes("and 1 more; type the move") ? 60 : board.buttons.children.length;
-    });
-    board.show({ text: "\\x1b[31mX\\x1b[0m O", clicks: [] });
-    const { text } = board;
-    return [counts, text.textContent, text.getAttribute("aria-label"), document.activeElement === text];
-}"""
-
-
-def test_a_board_of_text_is_read_without_its_colours(browser, address):
-    with page_at(browser, address("connect4")) as page:
-        wait_status(page, "Your turn")
-        counts, *seen = page.evaluate(COLOURED)
-        assert seen == ["X O", "X O", True]
-        assert counts == [60, 61], "where moves can be typed, and where they are analysed"
 
 
 def test_the_page_connects_again_where_it_was(browser, folder):

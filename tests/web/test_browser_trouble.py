@@ -59,34 +59,11 @@ def test_who_sits_where_and_a_resignation_outlast_a_reload(browser, place):
         wait_status(page, "Your turn")
 
 
-def test_after_a_resignation_the_same_move_begins_another_game(browser, place):
-    with page_at(browser, f"{place}#/play?game=connect4&moves=4") as page:
-        choose_opponent(page, "human")
-        wait_status(page, "Second player to move")
-        resign = page.get_by_role("button", name="Resign")
-        resign.click()
-        wait_status(page, "resigned")
-        page.locator(".move").first.click()
-        wait_status(page, "First player to move")
-        page.get_by_label("Type a move").fill("4")
-        page.keyboard.press("Enter")
-        wait_status(page, "Second player to move")
-        resign.click()
-        wait_status(page, "resigned")
-        page.get_by_role("button", name="Analyse", exact=True).last.click()
-        page.locator(".analysis .move").nth(1).wait_for()
-        page.locator("#tabs").get_by_role("button", name="Play").click()
-        wait_status(page, "resigned")
-        page.get_by_role("button", name="Analyse", exact=True).last.click()
-        page.get_by_role("button", name="Play from here").click()
-        wait_status(page, "Second player to move")
-
-
 def test_mistakes_of_a_game_are_told(browser, place, engine, monkeypatch):
     position, wrong = engine.quick["position"], None
 
     def fail(viewer, question):
-        if len(question.actions("actions")) == wrong:
+        if len(question.actions) == wrong:
             raise InputError("its pieces have no colour")
         return position(viewer, question)
 
@@ -123,28 +100,6 @@ def test_a_link_to_a_game_that_is_not_here_is_told(browser, place):
 def test_only_views_that_have_a_tab_are_opened(browser, place, name):
     with page_at(browser, f"{place}#/{name}") as page:
         wait_status(page, "Your turn")
-
-
-def test_a_generation_that_was_removed_keeps_its_seat(browser, place, engine, monkeypatch):
-    game = engine.quick["game"]
-    one = {"id": "run:a", "title": "a", "note": "", "searches": True, "slider": None, "generations": [12, 13]}
-
-    def answer(viewer, question):
-        found = game(viewer, question)
-        return {**found, "players": [*found["players"], one]}
-
-    monkeypatch.setitem(engine.quick, "game", answer)
-    with page_at(browser, f"{place}#/play?game=tictactoe") as page:
-        wait_status(page, "Your turn")
-        choose_opponent(page, "run:a")
-        choice = page.locator(".seat").nth(1).locator("select").nth(1)
-        choice.select_option("12")
-        one = {**one, "generations": [13, 14]}
-        page.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
-        choice.locator("option[value='14']").wait_for(state="attached")
-        assert choice.input_value() == "12"
-        page.get_by_role("button", name="Switch sides").click()
-        assert page.locator(".seat").first.locator("select").nth(1).input_value() == "12"
 
 
 CLICK = "number => document.querySelectorAll('.stage .cell')[number].dispatchEvent(new MouseEvent('click'))"
@@ -200,43 +155,11 @@ def test_a_contestant_that_is_gone_keeps_its_seat_after_a_reload(browser, place,
         assert "run:a" in page.locator(".detail").inner_text()
 
 
-ASKS_OF_THE_TREE = """async () => {
-    const { TreePanel } = await import(new URL("tree.js", document.querySelector("script[type=module]").src));
-    const board = { cells: [], strokes: [], labels: [], shapes: [], colors: {} };
-    let asked = 0;
-    const take = [];
-    const engine = { ask: () => { asked += 1; return new Promise((_, refuse) => take.push(refuse)); } };
-    const panel = new TreePanel({ app: { engine }, game: { board } });
-    const ticks = [];
-    const { setInterval } = window;
-    // no number comes back: it could be that of the timer below, which the panel would clear
-    window.setInterval = (tick) => { ticks.push(tick); };
-    panel.node.open = true;
-    panel.toggled();
-    window.setInterval = setInterval;
-    const counts = [];
-    const tick = () => { ticks[0](); counts.push(asked); };
-    tick();
-    panel.up(0);
-    tick();
-    for (const refuse of take) refuse(new Error("no search"));
-    await new Promise((wake) => setTimeout(wake, 0));
-    tick();
-    return counts;
-}"""
-
-
-def test_the_tree_waits_for_an_answer_before_it_asks_again(browser, place):
-    with page_at(browser, place) as page:
-        wait_status(page, "Your turn")
-        assert page.evaluate(ASKS_OF_THE_TREE) == [1, 2, 3], "a click asks at once"
-
-
 def test_a_typed_move_is_played_only_where_it_was_meant(browser, place, engine, monkeypatch):
     position, late = engine.quick["position"], threading.Event()
 
     def answer(viewer, question):
-        if question.has("moves"):
+        if question.moves is not None:
             late.wait(60)
         return position(viewer, question)
 
@@ -270,7 +193,7 @@ def test_a_report_belongs_to_the_position_that_was_searched(browser, place, engi
     asked, late, reports = threading.Event(), threading.Event(), []
 
     def answer(viewer, question):
-        if question.actions() == (0,):
+        if question.actions == (0,):
             asked.set()
             late.wait(60)
         return position(viewer, question)
@@ -317,65 +240,6 @@ def test_a_search_that_rests_begins_again_after_a_lost_connection(browser):
         wait_for(lambda: len(searched) > count)
         page.wait_for_function(rests)
         context.__exit__(None, None, None)
-
-
-REFUSING = """async () => {
-    const { replaceState } = history, { setTimeout } = window;
-    const addresses = [], waiting = [];
-    history.replaceState = (state, title, address) => {
-        addresses.push(address);
-        if (addresses.length === 1) throw new DOMException("too many", "SecurityError");
-        replaceState.call(history, state, title, address);
-    };
-    performance.now = () => 1e9;
-    window.setTimeout = (work, delay) => (delay === 1000 ? waiting.push(work) : setTimeout(work, delay));
-    for (let i = 0; i < 62; i++) {
-        const ply = i < 60 ? 4 + i % 2 : 64 - i;
-        const key = i < 60 && i % 2 ? "ArrowRight" : "ArrowLeft";
-        document.dispatchEvent(new KeyboardEvent("keydown", { key }));
-        const shown = () => document.querySelectorAll(".move.ahead").length === 5 - ply;
-        while (!shown()) await new Promise((wake) => setTimeout(wake, 5));
-    }
-    const before = addresses.length;
-    waiting.at(-1)();
-    return [before, addresses.length, location.hash];
-}"""
-
-
-def test_the_address_is_written_now_and_then_and_may_be_refused(browser, place):
-    """Safari refuses more than 100 changes in 30 seconds."""
-    with page_at(browser, f"{place}#/analyse?game=tictactoe&actions=0.1.2.3.4") as page:
-        wait_moves(page, 5)
-        assert page.evaluate(REFUSING) == [50, 51, "#/analyse?game=tictactoe&actions=0.1.2.3.4&ply=3"]
-
-
-HOLD = """() => {
-    const send = WebSocket.prototype.send;
-    WebSocket.prototype.send = function (text) {
-        if (!text.includes("b2")) return send.call(this, text);
-        window.release = () => {
-            this.addEventListener("message", () => { window.answered = true; });
-            send.call(this, text);
-        };
-    };
-}"""
-
-
-@pytest.mark.parametrize(("label", "moves"), [("Moves or a board to start from", "b2 a1"), ("Type a move", "b2")])
-def test_moves_that_were_typed_in_one_game_are_not_played_in_the_next(label, moves, browser, place):
-    with page_at(browser, place) as page:
-        wait_status(page, "Your turn")
-        page.evaluate(HOLD)
-        page.get_by_text("Start from a position").click()
-        page.get_by_label(label).fill(moves)
-        page.get_by_label(label).press("Enter")
-        page.wait_for_function("() => window.release")
-        page.locator("#game").select_option("connect4")
-        page.wait_for_function("() => document.querySelectorAll('.stage .cell').length === 42")
-        page.evaluate("window.release()")
-        page.wait_for_function("() => window.answered")
-        page.get_by_role("button", name="New game").wait_for()
-        assert page.locator(".move").count() == 1, "the start alone"
 
 
 @pytest.mark.parametrize(

@@ -134,36 +134,6 @@ POLLED = f"""async () => {{{VIEW_OF}
 }}"""
 
 
-TWO_TOURNAMENTS = f"""async () => {{{VIEW_OF}
-    const {{ TournamentsView }} = await load("tournaments.js");
-    const counts = {{ long: 150, short: 3 }};
-    const game = (number) => ({{ number, contestants: ["a", "b"], result: "1-0", plies: 9 }});
-    const one = (name) => ({{ name, game: "hex", contestants: 2, played: 1, planned: 1 }});
-    const games = (name) => Array.from({{ length: counts[name] }}, (_, i) => game(i));
-    const ask = async (what, {{ name }} = {{}}) => (what === "tournaments"
-        ? {{ tournaments: Object.keys(counts).map(one) }}
-        : {{ name, rows: [], remarks: [], cross: null, games: games(name) }});
-    const view = new TournamentsView({{ engine: {{ ask }} }}), seen = [];
-    const see = () => seen.push(view.games.querySelectorAll(".games button").length);
-    view.shown();
-    await rest(100);
-    see();
-    [...view.games.querySelectorAll("button")].find((one) => one.textContent === "Older").click();
-    see();
-    view.list.querySelectorAll("button")[1].click();
-    await rest(100);
-    see();
-    view.hidden();
-    return seen;
-}}"""
-
-
-def test_another_tournament_shows_its_newest_games(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        assert page.evaluate(TWO_TOURNAMENTS) == [100, 50, 3]
-
-
 GROWING = f"""async () => {{{VIEW_OF}
     const {{ TournamentsView }} = await load("tournaments.js");
     let played = 60;
@@ -204,82 +174,12 @@ def test_nobody_asks_for_a_view_that_is_hidden(browser, server):
     assert (left, left_again) == (0, 0) and looked_at > 1
 
 
-MESSAGES = f"""async () => {{{VIEW_OF}
-    const [{{ TournamentsView }}, {{ RunsView }}] = [await load("tournaments.js"), await load("runs.js")];
-    let down = false;
-    const cups = ["sound", "broken"].map((name) => ({{ name, contestants: 2, played: 0, planned: 4 }}));
-    const answers = {{
-        tournaments: () => ({{ tournaments: cups }}),
-        tournament: ({{ name }}) => {{
-            if (name === "broken") throw new Error("this one is broken");
-            return {{ name, rows: [], remarks: [], cross: null, games: [], played: 0, planned: 4 }};
-        }},
-        runs: () => {{
-            if (down) throw new Error("no runs now");
-            return {{ runs: [] }};
-        }},
-    }};
-    const app = {{ engine: {{ ask: async (name, fields) => answers[name](fields) }} }};
-    const [view, runs] = [new TournamentsView(app), new RunsView(app)];
-    const seen = [];
-    view.visible = runs.visible = true;
-    await view.poll();
-    for (const name of ["broken", "sound"]) {{
-        [...view.list.querySelectorAll("button")].find((one) => one.textContent.startsWith(name)).click();
-        await rest();
-        seen.push(view.result.textContent);
-    }}
-    for (down of [false, true, false]) {{
-        await runs.poll();
-        seen.push(runs.list.textContent);
-    }}
-    return seen;
-}}"""
-
-
-def test_a_message_goes_when_there_is_something_to_show_again(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        broken, sound, before, down, after = page.evaluate(MESSAGES)
-    assert broken == "this one is broken" and sound.startswith("sound")
-    assert down == "no runs now" and after == before != down
-
-
 SOME_RUNS = f"""{VIEW_OF}
     const {{ RunsView }} = await load("runs.js");
     const run = (name) => ({{ name, game: "hex", generation: 2, generations: 9, seconds: 9, benchmark: {{}} }});
     const rows = (count, loss) => Array.from(Array(count).keys(), (i) => ({{ generation: i + 1, policy_loss: loss }}));
     const whole = (name) => ({{ ...run(name), identity: "a", figures: [], rows: [], warnings: [], shown: [] }});
 """
-
-
-ODD_RUN = f"""async () => {{{SOME_RUNS}
-    const ask = async (what, {{ name }} = {{}}) => {{
-        if (what === "runs") return {{ runs: ["odd", "one", "two"].map(run) }};
-        if (name === "odd") throw new Error("nobody knows odd");
-        return whole(name);
-    }};
-    const view = new RunsView({{ engine: {{ ask }} }}), seen = [];
-    const see = () => {{
-        const names = [...view.about.querySelectorAll("h2")].map((one) => one.textContent);
-        seen.push([names, view.list.textContent.includes("nobody knows odd")]);
-    }};
-    view.visible = true;
-    await view.poll();
-    see();
-    await view.poll();
-    see();
-    view.choose("two");
-    await rest();
-    see();
-    return seen;
-}}"""
-
-
-def test_a_run_that_cannot_be_told_of_does_not_hide_the_others(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        assert page.evaluate(ODD_RUN) == [[[], True], [["one"], True], [["one", "two"], True]]
 
 
 ANOTHER_RUN = f"""async () => {{{SOME_RUNS}
@@ -323,40 +223,6 @@ def test_the_generation_that_somebody_chose_stays_chosen(browser, server):
     with page_at(browser, server.address) as page:
         wait_status(page, "Your turn")
         assert page.evaluate(PICKED) == ["2", "1", "4"], "the newest one, if it is gone"
-
-
-GAMES_AXIS = f"""async () => {{{VIEW_OF}
-    const {{ RunsView }} = await load("runs.js");
-    const view = new RunsView({{}});
-    view.axis = "games";
-    const row = (generation) => ({{ generation, games: 10, total_games: 10 * generation, policy_loss: 1 }});
-    view.drawCharts([{{ name: "one", benchmark: {{}}, figures: [], rows: [1, 101, 1001].map(row) }}]);
-    const [first, middle, last] = [...view.charts.querySelectorAll("circle")].map((one) => one.cx.baseVal.value);
-    return (middle - first) / (last - first);
-}}"""
-
-
-def test_curves_against_games_count_those_of_generations_left_out(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        assert page.evaluate(GAMES_AXIS) == pytest.approx(0.1, abs=0.001)
-
-
-NARROW = f"""async () => {{{VIEW_OF}
-    const {{ RunsView }} = await load("runs.js");
-    const view = new RunsView({{}});
-    const rows = [0.596, 0.601, 0.608].map((gate_score, i) => ({{ generation: i, seconds: 60 * i, gate_score }}));
-    view.drawCharts([{{ name: "one", benchmark: {{}}, figures: [], rows }}]);
-    return [view.charts.querySelector("svg").getAttribute("aria-label"), ...[...view.charts.querySelectorAll("text")]
-        .map((one) => one.textContent).filter((text) => text.includes("%"))];
-}}"""
-
-
-def test_numbers_beside_a_narrow_curve_are_different(browser, server):
-    with page_at(browser, server.address) as page:
-        wait_status(page, "Your turn")
-        label, *numbers = page.evaluate(NARROW)
-        assert len(set(numbers)) == len(numbers) > 1 and label.endswith("now one 60.8%")
 
 
 def test_watching_fits_a_phone(browser, server):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import subprocess
 import sys
@@ -22,7 +20,7 @@ from alphazero.players.contestants import make_player
 from alphazero.search.analysis import Analysis
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import question_of
-from alphazero.web.searches import MOST_TREES, Grown, Stop, Trees, room_of
+from alphazero.web.searches import MOST_TREES, Grown, Stop, Trees
 from alphazero.web.seats import SIMULATIONS, find_seat, size_of, slider_of
 from alphazero.web.server import PageServer
 from tests.web.client import talking
@@ -164,12 +162,6 @@ def test_contestants_play(engine, player):
     assert found["action"] in range(7) and found["action"] != 3 and found["word"] == str(found["action"] + 1)
 
 
-@pytest.mark.parametrize("player", [{"id": "beginner", "step": 100}, {"id": "greedy"}, {"id": "solver"}])
-def test_contestants_see_a_win(engine, player):
-    (found,) = search(engine, "move", game="connect4", moves="121212", actions=[], player=player)
-    assert found["action"] == 0
-
-
 def test_a_contestant_does_not_move_when_the_game_is_over(engine):
     with pytest.raises(InputError, match="over"):
         search(engine, "move", game="connect4", moves="1212121", player={"id": "random"})
@@ -224,36 +216,6 @@ def test_a_player_given_as_an_object_plays_on_after_an_undo(text):
         search(engine, "move", stop=stop, **question)
     assert 0 <= search(engine, "move", **question)[0]["action"] < 9
     assert az.match(player, "random", "tictactoe", games=2).result.num_games == 2
-
-
-def test_moves_that_became_unwanted_while_they_waited_are_not_asked_for():
-    """A function cannot be interrupted, so the wanted move comes after the first one alone."""
-    calls, asked, go_on = [], threading.Event(), threading.Event()
-
-    def slow(position: az.Position) -> int:
-        calls.append(len(position.actions))
-        asked.set()
-        go_on.wait(60)
-        return position.legal_actions[0]
-
-    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [slow], device="cpu"))
-    question, found, stops = {"game": "tictactoe", "player": {"id": "given:0"}}, [], [Stop() for _ in range(4)]
-
-    def ask_for(count: int, stop: Stop) -> None:
-        with contextlib.suppress(Stopped):
-            found.append(search(engine, "move", stop=stop, actions=list(range(count)), **question))
-
-    threads = [threading.Thread(target=ask_for, args=(i, stop)) for i, stop in enumerate(stops)]
-    threads[0].start()
-    assert asked.wait(60)
-    for thread in threads[1:]:
-        thread.start()
-    for stop in stops[:3]:
-        stop.set()
-    go_on.set()
-    for thread in threads:
-        thread.join(60)
-    assert calls == [0, 3] and len(found) == 1
 
 
 def test_a_move_that_is_cancelled_while_it_waits_for_its_player_ends_at_once():
@@ -387,32 +349,6 @@ def test_a_search_that_was_cancelled_while_it_waited_leaves_the_tree_alone(small
     assert [*tree.grow(start.play(4), 100, Stop())] and tree.position is not start
 
 
-def test_reports_take_the_smaller_part_of_an_analysis(small, monkeypatch):
-    """By a clock that only reports move by much, as words of moves do in a large game."""
-    table, now, reports = small.table_named("tictactoe"), 0.0, []
-    tree, report = Grown(find_seat(table.seats(), "mcts"), None, table.game), Grown.report
-
-    def clock():
-        nonlocal now
-        now += 0.001
-        return now
-
-    def report_slowly(*arguments):
-        nonlocal now
-        reports.append(now)
-        now += 1.0
-        return report(*arguments)
-
-    monkeypatch.setattr("alphazero.web.searches.time.monotonic", clock)
-    monkeypatch.setattr(Grown, "report", report_slowly)
-    steps = tree.grow(table.game.start(), 100_000, Stop())
-    for _ in range(3):
-        next(steps)
-    steps.close()
-    assert reports[0] < 0.2, "the first comes soon"
-    assert all(after - before - 1.0 > 3.9 for before, after in itertools.pairwise(reports))
-
-
 def test_a_search_that_grows_reads_its_tree_when_nobody_looks_into_it(small, monkeypatch):
     """To count simulations ends those under way, which writes into the tree."""
     table, locked, count = small.table_named("tictactoe"), [], Analysis.simulations.fget
@@ -421,14 +357,6 @@ def test_a_search_that_grows_reads_its_tree_when_nobody_looks_into_it(small, mon
     monkeypatch.setattr(Analysis, "simulations", counted)
     assert [*tree.grow(table.game.start(), 50, Stop())][-1]["simulations"] == 50
     assert locked and all(locked)
-
-
-def test_two_analyses_side_by_side(engine):
-    viewer = object()
-    for side, player in enumerate(("beginner", "mcts")):
-        search(engine, "analyse", viewer, game="connect4", player={"id": player}, actions=[3], limit=50, side=side)
-    trees = [ask(engine, "tree", viewer, path=[], side=side) for side in range(2)]
-    assert trees[0]["edges"] != trees[1]["edges"]
 
 
 def test_an_analysis_sees_a_proven_win(engine):
@@ -443,16 +371,6 @@ def test_the_policy_without_a_search_is_the_nets(engine):
     priors = {row["action"]: row["prior"] for row in found["policy"]}
     np.testing.assert_allclose([priors[action] for action in range(7)], opinion.policy, atol=1e-3)
     assert found["value"] == pytest.approx(opinion.value, abs=1e-3)
-
-
-def test_a_stopped_search_ends_at_once(small):
-    fields = {"game": "connect4", "player": {"id": "mcts"}, "actions": [], "limit": 100_000, "fresh": True}
-    stop = Stop()
-    reports = small.searches["analyse"](VIEWER, question_of({"id": 1, "ask": "analyse", **fields}), stop)
-    next(reports)
-    stop.set()
-    begin = time.monotonic()
-    assert list(reports) == [] and time.monotonic() - begin < 5
 
 
 @pytest.mark.parametrize(
@@ -478,9 +396,10 @@ def test_trees_are_bounded():
     assert trees.get(2 * MOST_TREES - 1, 0) is None
 
 
-def test_large_games_have_smaller_trees():
-    rooms = {name: room_of(registry.load(name).game) for name in ("tictactoe", "connect4", "gomoku15")}
-    assert rooms["tictactoe"] == rooms["connect4"] == 200_000 and 10_000 < rooms["gomoku15"] < 100_000
+def test_large_games_have_smaller_trees(small):
+    tables = [small.table_named(name) for name in ("tictactoe", "connect4", "gomoku15")]
+    rooms = [Grown(find_seat(table.seats(), "mcts"), None, table.game).room for table in tables]
+    assert rooms[:2] == [200_000, 200_000] and 10_000 < rooms[2] < 100_000
 
 
 # --- records ---
@@ -496,18 +415,6 @@ def test_a_game_is_saved_and_loaded_as_records_are(engine, tmp_path):
     assert "human - club  4 4 5 3" in shown.stdout, shown.stderr
     found = ask(engine, "load", text=text)
     assert found["actions"] == [3, 3, 4, 2] and found["contestants"] == ["human", "club"] and found["result"] == "*"
-
-
-def test_a_game_against_a_contestant_with_a_long_title_is_saved_and_loaded(small):
-    title = "python:" + "a" * 600 + ".py:player"
-    saved = ask(small, "record", game="tictactoe", actions=[4, 0], first="human", second=title)
-    assert ask(small, "load", text=saved["text"])["contestants"] == ["human", title]
-
-
-def test_a_record_may_have_white_space_between_its_parts(small):
-    saved = ask(small, "record", game="tictactoe", actions=[4, 0], first="human", second="José")["text"]
-    wide = json.dumps(json.loads(saved), indent="\t", ensure_ascii=False).replace("José", "Jos\xa0é")
-    assert ask(small, "load", text=wide)["contestants"] == ["human", "Jos\xa0é"]
 
 
 def test_a_game_that_somebody_gave_up_is_saved_with_its_result(small):

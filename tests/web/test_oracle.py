@@ -24,31 +24,6 @@ def oracle_of(name: str) -> Oracle:
     return loaded.make_oracle(loaded.game)
 
 
-def results_of(name: str, moves: str) -> dict[int, ExactResult]:
-    return oracle_of(name).results(registry.load(name).game.position(moves))
-
-
-def test_exact_results_are_numbers_the_best_first():
-    results = list(results_of("connect4", "").items())
-    assert [(action, result.outcome) for action, result in results[:3]] == [(3, 1), (2, 0), (4, 0)]
-    assert results[0][1] == ExactResult(1, 21) and results[1][1] == ExactResult(0) and results[-1][1].outcome == -1
-
-
-def test_a_finished_game_has_no_results():
-    assert results_of("connect4", "1212121") == {}
-
-
-def test_othello_is_known_near_its_end_alone():
-    game = registry.load("othello6").game
-    position = game.start()
-    assert results_of("othello", "") == {}
-    while 36 - sum(int(word).bit_count() for word in position.state[:2]) > 10:
-        position = position.play(position.legal_actions[0])
-    results = oracle_of("othello6").results(position)
-    assert set(results) == set(position.legal_actions)
-    assert all(result.distance for result in results.values() if result.outcome)
-
-
 def test_an_oracle_that_answers_in_words_is_refused():
     position = registry.load("tictactoe").game.start()
     with pytest.raises(GameError, match="the oracle of tictactoe must map actions to ExactResult"):
@@ -159,16 +134,8 @@ def test_a_review_runs_its_net_on_one_thread():
     """As all searches of single positions do: more are slower for them."""
     net = ThreadedNet()
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), [net], device="cpu"))
-    question = question_of(
-        {
-            "id": 1,
-            "ask": "review",
-            "game": "tictactoe",
-            "actions": [4, 0, 1],
-            "player": {"id": "given:0"},
-            "simulations": 9,
-        }
-    )
+    fields = {"game": "tictactoe", "actions": [4, 0, 1], "player": {"id": "given:0"}, "simulations": 9}
+    question = question_of({"id": 1, "ask": "review", **fields})
     assert len(list(engine.searches["review"](object(), question, Stop()))) == 4
     assert net.used == {1} and net.threads == 2
 

@@ -93,10 +93,10 @@ export class AnalyseView {
   async refresh() {
     if (!this.visible) return this.app.refresh();
     const line = this.line;
-    const key = line.here.join(".");
+    const key = line.key;
     const view = await line.view();
     // whoever moved meanwhile draws the new position
-    if (!this.visible || line !== this.line || key !== line.here.join(".")) return;
+    if (!this.visible || line !== this.line || key !== line.key) return;
     const moved = key !== this.key;
     if (moved) {
       this.exact = null;

@@ -161,7 +161,7 @@ export class Desk {
 
   // A move is meant for the position that the board shows, which one may have left.
   play(action) {
-    if (this.key === this.view.line.here.join(".")) this.view.onAction(action);
+    if (this.key === this.view.line.key) this.view.onAction(action);
   }
 
   // --- drawing ---

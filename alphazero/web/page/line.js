@@ -24,6 +24,11 @@ export class Line {
     return this.actions.slice(0, this.ply);
   }
 
+  // The same as a text.
+  get key() {
+    return this.here.join(".");
+  }
+
   // The fields of a question about the position after some actions.
   at(actions) {
     return { game: this.game, actions, ...(this.board && { board: this.board }) };

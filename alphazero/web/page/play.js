@@ -18,6 +18,14 @@ function pasteOnOneLine(event, field) {
   field.setRangeText(text, field.selectionStart, field.selectionEnd, "end");
 }
 
+function formOf(field, label, submit) {
+  const onsubmit = (event) => {
+    event.preventDefault();
+    submit();
+  };
+  return el("form", { class: "row", onsubmit }, field, button(label, null, { type: "submit" }));
+}
+
 export class PlayView {
   // `app`: {engine, game, line, link(), open(view), trouble(text), changed()}.
   constructor(app) {
@@ -31,11 +39,8 @@ export class PlayView {
     this.pickers = [0, 1].map((side) => new PlayerPicker(NAMES[side], { human: true, onChange: () => this.playersChanged() }));
     this.moves = new MoveList((ply) => this.jump(ply));
     this.build();
-    const others = this.game.players.map((player) => player.id);
-    const known = app.memory.players ?? [{ id: HUMAN }, { id: others[0] }];
-    this.pickers.forEach((picker, side) => {
-      picker.offer(this.game.players, known[side] ?? {});
-    });
+    const known = app.memory.players ?? [{ id: HUMAN }, { id: this.game.players[0].id }];
+    this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? {}));
   }
 
   offer(players) {
@@ -53,15 +58,10 @@ export class PlayView {
     const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
       el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
     this.start = el("input", { type: "text", placeholder: "moves, or a board", "aria-label": "Moves or a board to start from", spellcheck: "false", onpaste: (event) => pasteOnOneLine(event, this.start) });
-    const typed = el("input", { type: "text", "aria-label": "Type a move", placeholder: "type a move", spellcheck: "false", class: "typed" });
-    const form = el("form", { class: "row", onsubmit: (event) => {
-      event.preventDefault();
-      this.typeMove(typed);
-    } }, typed, button("Play", null, { type: "submit" }));
-    this.form = form;
-    this.typed = typed;
+    this.typed = el("input", { type: "text", "aria-label": "Type a move", placeholder: "type a move", spellcheck: "false", class: "typed" });
+    this.form = formOf(this.typed, "Play", () => this.typeMove());
     this.node = el("div", { class: "columns" },
-      el("section", { class: "stage", "aria-label": "Board" }, this.board.node, form),
+      el("section", { class: "stage", "aria-label": "Board" }, this.board.node, this.form),
       el("div", { class: "side-panel" },
         el("section", { class: "card headline", "aria-label": "Game" }, this.status, this.detail,
           el("div", { class: "buttons" }, button("New game", () => this.newGame(), { class: "main" }), this.undo, this.redo, this.hintButton, this.resign)),
@@ -75,10 +75,7 @@ export class PlayView {
             button("Load game", () => load(this.extra, (text) => this.load(text), (text) => this.app.trouble(text))),
             button("Copy link", () => copy(this.app.link(), this.extra))),
           el("details", {}, el("summary", {}, "Start from a position"),
-            el("form", { class: "row", onsubmit: (event) => {
-              event.preventDefault();
-              this.startFrom();
-            } }, this.start, button("Go", null, { type: "submit" }))),
+            formOf(this.start, "Go", () => this.startFrom())),
           this.extra)));
   }
 
@@ -98,7 +95,7 @@ export class PlayView {
   // The side that has resigned where one looks, or null: elsewhere, or with another player in that seat, the game goes on.
   get resigned() {
     const { board, key, side, id } = this.gaveUp ?? {};
-    return board === this.line.board && key === this.line.here.join(".") && id === this.pickers[side].id ? side : null;
+    return board === this.line.board && key === this.line.key && id === this.pickers[side].id ? side : null;
   }
 
   async shown() {
@@ -123,17 +120,17 @@ export class PlayView {
   // A move that arrives after the view was left is drawn by the view that is shown instead.
   async refresh() {
     if (!this.visible) return this.app.refresh();
-    const line = this.line;
-    const key = line.here.join(".");
+    const { line } = this;
+    const { key } = line;
     const view = await line.view();
     // whoever moved meanwhile draws the new position
-    if (!this.visible || line !== this.line || key !== line.here.join(".")) return;
+    if (!this.visible || line !== this.line || key !== line.key) return;
     this.view = view;
     const over = (this.over = view.outcome !== null || this.resigned !== null);
     const human = !over && this.pickers[view.to_play].isHuman;
     const best = this.hint && this.hint.key === key ? this.hint.action : null;
     // a move is meant for the position that the board shows, which one may have left
-    this.board.onAction = human ? (action) => key === this.line.here.join(".") && this.humanPlays(action) : null;
+    this.board.onAction = human ? (action) => key === this.line.key && this.humanPlays(action) : null;
     this.board.show(view, { hints: human, best });
     this.moves.show(line);
     // who types moves goes on typing when it is their turn again
@@ -208,32 +205,24 @@ export class PlayView {
   letMove(view, key) {
     const { line } = this;
     const picker = this.pickers[view.to_play];
-    const here = line.here;
     this.waiting = setTimeout(() => refill(this.detail, "Still thinking. A first move takes longer: the search is made ready."), PATIENCE);
     const end = this.app.engine.follow(
       "move",
-      { ...line.at(here), player: picker.fields, seed: this.seed },
+      { ...line.at(line.here), player: picker.fields, seed: this.seed },
       async (answer) => {
         this.stopThinking();
         if (!this.visible || line !== this.line || key !== line.actions.join(".")) return;
-        if (answer.error || answer.stopped) {
-          this.offerAgain(answer.error ? `${picker.title} cannot move` : `The search of ${picker.title} was stopped`, answer.error ?? "");
-          return;
-        }
-        if (answer.forfeit) {
-          this.gaveUp = { key, side: view.to_play, id: picker.id, reason: answer.forfeit };
-          await this.refresh();
-          refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
-          return;
-        }
+        if (answer.stopped) return this.offerAgain(`The search of ${picker.title} was stopped`, "");
         try {
-          await line.play(answer.action);
+          if (answer.error) throw new Error(answer.error);
+          if (answer.forfeit) this.gaveUp = { key, side: view.to_play, id: picker.id, reason: answer.forfeit };
+          else await line.play(answer.action);
         } catch (error) {
           if (!this.visible) throw error;
-          this.offerAgain(`${picker.title} cannot move`, error.message);
-          return;
+          return this.offerAgain(`${picker.title} cannot move`, error.message);
         }
         await this.refresh();
+        if (answer.forfeit) refill(this.detail, `${picker.title} gives up: ${answer.forfeit}`);
       },
     );
     this.thinking = { key, end };
@@ -249,63 +238,62 @@ export class PlayView {
 
   // The ply of one's own turn before this one; null if there is none.
   undoTarget() {
-    const { line } = this;
-    for (let ply = line.ply - 1; ply >= 0; ply--) {
-      if (this.pickers[line.movers[ply]].isHuman) return ply;
-    }
-    return null;
+    const ply = this.line.movers.slice(0, this.line.ply).findLastIndex((mover) => this.pickers[mover].isHuman);
+    return ply < 0 ? null : ply;
   }
 
-  async takeBack() {
+  takeBack() {
     const ply = this.undoTarget();
     if (ply === null) return;
-    this.stopThinking();
     this.gaveUp = null;
-    this.line.go(ply);
-    await this.refresh();
+    return this.jump(ply);
   }
 
   // Goes on to one's own next turn, or to the end.
-  async again() {
+  again() {
     const { line } = this;
     let ply = line.ply + 1;
     while (ply < line.actions.length && !this.pickers[line.movers[ply]].isHuman) ply++;
-    line.go(ply);
-    await this.refresh();
+    return this.jump(ply);
   }
 
-  async jump(ply) {
+  jump(ply) {
     this.stopThinking();
     this.line.go(ply);
-    await this.refresh();
+    return this.refresh();
   }
 
   // A move that was typed is meant for the position that was shown then; until it is read, no other one is taken.
-  async typeMove(field) {
+  async typeMove() {
     const { line } = this;
     const { here, words } = line;
-    const typed = field.value.trim();
+    const typed = this.typed.value.trim();
     if (!typed || this.reading) return;
     this.reading = true;
-    try {
-      const separator = this.game.moves_run_together ? "" : " ";
-      const moves = [...words.slice(0, here.length), typed].join(separator);
+    await this.trying(async () => {
+      const moves = [...words.slice(0, here.length), typed].join(this.game.moves_run_together ? "" : " ");
       const { actions } = await this.app.engine.ask("position", { ...line.at(), moves });
-      if (line !== this.line || here.join(".") !== line.here.join(".")) return;
+      if (line !== this.line || here.join(".") !== line.key) return;
       if (actions.length !== here.length + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
-      field.value = "";
+      this.typed.value = "";
       this.app.trouble("");
       await this.humanPlays(actions.at(-1));
+    });
+    this.reading = false;
+  }
+
+  // Tells what went wrong.
+  async trying(work) {
+    try {
+      await work();
     } catch (error) {
       this.app.trouble(error.message);
-    } finally {
-      this.reading = false;
     }
   }
 
   async askHint() {
     this.stopThinking();
-    const key = this.line.here.join(".");
+    const key = this.line.key;
     const adviser = this.pickers.map((picker) => picker.player).find((player) => player?.searches) ??
       this.game.players.find((player) => player.searches);
     refill(this.detail, "Looking for a good move …");
@@ -313,13 +301,8 @@ export class PlayView {
       "analyse",
       { ...this.line.at(this.line.here), player: { id: adviser.id }, limit: HINT_SIMULATIONS, side: 1 },
       async (answer) => {
-        if (answer.more) return;
-        if (this.advising?.end === end) this.advising = null;
-        if (answer.error) {
-          refill(this.detail, answer.error);
-          return;
-        }
-        if (answer.stopped || key !== this.line.here.join(".")) return;
+        if (answer.error) refill(this.detail, answer.error);
+        if (answer.more || answer.error || answer.stopped || key !== this.line.key) return;
         const [best] = answer.lines;
         const sentence = `Hint: ${best.word}, expected score ${percent((1 + best.value) / 2)} (${adviser.title}, ${countOf(answer.simulations, "simulation")}). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
         this.hint = { key, action: best.action, sentence };
@@ -342,10 +325,9 @@ export class PlayView {
   }
 
   async giveUp() {
-    const { to_play } = this.view;
     this.stopThinking();
-    const side = this.pickers[to_play].isHuman ? to_play : 1 - to_play;
-    this.gaveUp = { key: this.line.here.join("."), side, id: this.pickers[side].id };
+    const side = this.pickers[this.view.to_play].isHuman ? this.view.to_play : 1 - this.view.to_play;
+    this.gaveUp = { key: this.line.key, side, id: this.pickers[side].id };
     await this.refresh();
   }
 
@@ -366,17 +348,15 @@ export class PlayView {
     this.board.focus();
   }
 
-  async startFrom() {
+  startFrom() {
     const { line } = this;
-    try {
+    return this.trying(async () => {
       await this.app.read({ moves: this.start.value });
       if (line.game !== this.line.game) return; // another game was chosen meanwhile
       this.app.trouble("");
       if (line === this.line) await this.beginFrom(line.actions);
       else await this.app.open("play");
-    } catch (error) {
-      this.app.trouble(error.message);
-    }
+    });
   }
 
   // --- players ---
@@ -388,16 +368,15 @@ export class PlayView {
   }
 
   async switchSides() {
-    const [first, second] = this.pickers.map((picker) => picker.seat);
-    this.pickers[0].choose(second);
-    this.pickers[1].choose(first);
+    const seats = this.pickers.map((picker) => picker.seat).reverse();
+    this.pickers.forEach((picker, side) => picker.choose(seats[side]));
     await this.playersChanged();
   }
 
   // --- files ---
 
-  async save() {
-    try {
+  save() {
+    return this.trying(async () => {
       const [first, second] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
       const { resigned, line } = this;
       const fields = { ...line.at(line.actions), first, second };
@@ -405,27 +384,15 @@ export class PlayView {
       const { text } = await this.app.engine.ask("record", fields);
       save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);
       announce(this.extra, "The game is saved as a file of games.");
-    } catch (error) {
-      this.app.trouble(error.message);
-    }
+    });
   }
 
-  async load(text) {
-    try {
-      const record = await this.app.engine.ask("load", { text });
-      await this.app.showRecord(record);
-    } catch (error) {
-      this.app.trouble(error.message);
-    }
-  }
-
-  // A slip of the finger must not end a game under way.
-  get mayBegin() {
-    return this.over || !this.line.actions.length;
+  load(text) {
+    return this.trying(async () => this.app.showRecord(await this.app.engine.ask("load", { text })));
   }
 
   onKey(event) {
-    const keys = { u: () => this.takeBack(), r: () => this.again(), h: () => !this.hintButton.disabled && this.askHint(), n: () => this.mayBegin && this.newGame() };
+    const keys = { u: () => this.takeBack(), r: () => this.again(), h: () => !this.hintButton.disabled && this.askHint(), n: () => (this.over || !this.line.actions.length) && this.newGame() }; // no slip of the finger ends a game
     keys[event.key]?.();
     return event.key in keys;
   }

@@ -116,7 +116,7 @@ export class Review {
     const width = (this.width = Math.max(300, Math.min(900, this.chart.clientWidth || 560)));
     this.chart.setAttribute("aria-valuemax", line.actions.length);
     this.chart.setAttribute("aria-valuenow", line.ply);
-    const here = this.values.get(line.here.join("."));
+    const here = this.values.get(line.key);
     this.chart.setAttribute("aria-valuetext", (line.ply ? `Move ${line.ply}` : "Start") + (here === undefined ? "" : `, ${percent(here)}`));
     refill(this.chart, lineChart([{ name: "first player", points }], {
       y: [0, 1], x: [0, Math.max(1, line.actions.length)], yTicks: [0, 0.25, 0.5, 0.75, 1], middle: 0.5, height: 170, width, yTick: (y) => percent(y),

@@ -54,7 +54,7 @@ export class TreePanel {
     this.waiting += 1;
     try {
       const found = await this.view.app.engine.ask("tree", { path, side: 0 });
-      const begin = this.view.line.here.join(".");
+      const begin = this.view.line.key;
       if (path.join(".") !== this.path.join(".")) return;
       if (found.actions.slice(0, found.actions.length - path.length).join(".") !== begin) {
         if (!this.view.searching) refill(this.said, "This position has not been searched.");
