@@ -77,7 +77,10 @@ class Coach:
         try:
             lineup.make(saved.slots if saved else None, found.manifest.generation if found else 0)
             logger.info("%s", lineup.workers.describe())
-            saving.restore(found) if found else saving.begin()
+            if found:
+                saving.restore(found)
+            else:
+                saving.begin()
             lineup.workers.start()
             compile_all(lineup.kernels, plan.config.self_play, plan.config.search, lineup.best)
             lineup.workers.get_ready()  # last: processes find on disk what was compiled here
