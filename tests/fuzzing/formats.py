@@ -20,6 +20,7 @@ import numpy as np
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.replay import list_games
+from alphazero.fingerprint import name_rules
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.matches.labelled import read_positions
 from alphazero.matches.openings import plies_of
@@ -32,7 +33,7 @@ from alphazero.storage.files import read_json, write_json, write_sealed_json
 from alphazero.storage.formats import check_metrics
 from alphazero.storage.manifest import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
 from alphazero.tournaments.file import read_tournament
-from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
+from alphazero.tournaments.folder import SEAL, Pairing, Tournament, TournamentFolder
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
@@ -196,8 +197,9 @@ def write_tournament(folder: Path) -> Path:
     ours = tournament()
     settings = {"format": 1, "opening_plies": plies_of("none"), "contestants": dict.fromkeys(ours.contestants)}
     settings |= {name: getattr(ours, name) for name in ("game", "kind", "seed", "simulations", "openings", "games")}
+    settings |= {"rules": name_rules(tictactoe().game), "judge": None}
     settings["pairings"] = [[pairing.first, pairing.second, ours.games] for pairing in ours.pairings]
-    write_json(folder / "tournament.json", settings)
+    write_sealed_json(folder / "tournament.json", settings, SEAL)
     return folder / "tournament.json"
 
 
@@ -248,7 +250,7 @@ FORMATS = {
     "games in progress": Format(write_arrays("games.npz", game_arrays), read_games_in_progress),
     "records": Format(write_games, replay_games),
     "toml": Format(write_toml, read_tournament),
-    "tournament": Format(write_tournament, open_tournament),
+    "tournament": Format(write_tournament, open_tournament, SEAL),
     "tournament games": Format(write_tournament_games, open_tournament),
     "evaluation": Format(write_evaluation, lambda path: _matches(read_evaluation(path.parent))),
     "figures": Format(write_figures, lambda path: check_metrics(read_json(path), path.name)),

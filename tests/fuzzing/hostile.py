@@ -304,15 +304,6 @@ def _manifests() -> Iterator[Case]:
     yield Case("manifest", "an entry too many", sealed("manifest", lambda m: m.update(evil=1)))
     yield Case("manifest", "counts of other generations", _put("manifest", [1, 2], "state", "samples"))
     yield Case("manifest", "a billion generations", _put("manifest", [10**9], "state", "replay"))
-    for size, vouched in ((1 << 40, False), (1 << 30, True), (1 << 40, True)):
-
-        def enlarge(path: Path, size: int = size, vouched: bool = vouched) -> None:
-            name = "generation_0000.safetensors"
-            os.truncate(path.parent / name, size)
-            if vouched:
-                _put("manifest", size, "files", name, "bytes")(path)
-
-        yield Case("manifest", f"a net of {size >> 30:,} GB" + ", which it vouches for" * vouched, enlarge)
 
 
 def _archives() -> Iterator[Case]:
@@ -332,22 +323,6 @@ def _archives() -> Iterator[Case]:
 
                 yield Case(name, f"{key} {attack}", spoil)
             yield Case(name, f"without {key}", lambda path, arrays=arrays, key=key: _without(path, arrays(), key))
-
-    def many(path: Path) -> None:  # 2 MB that unpack to 2 GB
-        rows, header = 40_000_000, "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, 9), }"
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-            text = (header % rows).encode().ljust(117) + b"\n"
-            with archive.open("policies.npy", "w", force_zip64=True) as file:
-                file.write(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
-                for _ in range(144):
-                    file.write(bytes(10_000_000))
-            for name, array in formats.sample_arrays().items():
-                if name != "policies":
-                    buffer = io.BytesIO()
-                    np.save(buffer, array)
-                    archive.writestr(f"{name}.npy", buffer.getvalue())
-
-    yield Case("replay", "1.4 GB in 1.4 MB", many)
 
 
 def _with(fields: dict[str, Any]) -> Callable[[Path], None]:
@@ -388,7 +363,7 @@ def _texts() -> Iterator[Case]:
         "something else": lambda t: put(t, ("evil",), 1),
         "other weights": lambda t: put(t, ("contestants", "random"), "0" * 64),
     }.items():
-        yield Case("tournament", attack, plain(change))
+        yield Case("tournament", attack, sealed("tournament", change))
     for attack, fields in {
         "an unknown result": {"result": "2-0"},
         "an unfinished game": {"result": "*"},

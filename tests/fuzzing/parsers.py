@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import io
 import json
-import queue
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -25,7 +24,7 @@ from alphazero.commands.tournament import TournamentConfig
 from alphazero.matches.sprt import Sprt
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import find_checkpoint, make_player
-from alphazero.players.gtp_player import Engine, EngineFault, Inbox
+from alphazero.players.gtp_player import EngineFault, GtpProcess
 from alphazero.players.gtp_server import Server
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import TakeBack
@@ -268,19 +267,15 @@ class Ended:
 
 
 def read_engine(lines: list[str], folder: Path) -> None:
-    engine: Any = Engine.__new__(Engine)
-    engine._timeout, engine._log, engine._lines, engine._complaints = 0.0, [], Inbox(), []
+    engine: Any = GtpProcess.__new__(GtpProcess)
+    engine._log, engine._complaints, engine._stdout = [], [], io.StringIO("".join(f"{line}\n" for line in lines))
     engine._process = engine._overhearing = Ended()
-    for line in lines:
-        engine._lines.put(line)
-    engine._lines.put(None)
     try:
-        sign, text = engine._answer("genmove black", deadline=0.0)
+        sign, text = engine._answer("genmove black")
     except EngineFault as fault:
         assert "\n" not in str(fault)
         return
     assert sign in "=?" and "\n\n" not in text
-    assert isinstance(engine._lines._lines, queue.SimpleQueue)
 
 
 def move_reader() -> Read:
