@@ -19,7 +19,7 @@ from alphazero.cluster import access, connection
 from alphazero.cluster.access import ClusterError
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.machine import variables_set
+from alphazero.interruption import variables_set
 from tests.cluster.conftest import ENVIRONMENT, needs_ray
 from tests.program import ROOT
 
@@ -61,20 +61,6 @@ def test_the_address_in_the_environment_is_checked_as_the_option_is(monkeypatch:
     monkeypatch.setenv("RAY_ADDRESS", address)
     with pytest.raises(InvalidSetting, match=reason):
         access.find_address()
-
-
-@needs_ray
-def test_a_connection_of_the_users_own_is_left_alone(monkeypatch: pytest.MonkeyPatch):
-    """Ray has one connection in a process: a second one failed, and its failure ended the first."""
-    import ray
-
-    ended = []
-    monkeypatch.setattr(connection, "check_imported", lambda version: None)
-    monkeypatch.setattr(ray, "is_initialized", lambda: True)
-    monkeypatch.setattr(ray, "shutdown", lambda: ended.append(True))
-    with pytest.raises(InvalidSetting, match=r"connected to a Ray cluster already.*call ray.shutdown\(\) first"):
-        Cluster("local").open()
-    assert not ended
 
 
 @pytest.mark.parametrize("workers", [0, -1, 1 << 17, 1.5])

@@ -113,20 +113,6 @@ def test_a_silent_host_is_given_up_and_its_late_answer_is_not_heard(
     assert len(heard[0]) == 3 < len(heard[1]), "an answer to hello, load and begin, and to nothing else"
 
 
-def test_a_slow_host_keeps_nobody_waiting(tmp_path: Path, alone: list[dict[str, Any]]):
-    played: dict[int, int] = {0: 0, 1: 0}
-    cluster = FakeCluster([machine("a"), machine("b")])
-
-    def count(actor: int, name: str, call: int) -> None:
-        if name == "play":
-            played[actor] += 1
-            time.sleep(0.5 if actor == 0 else 0.01)
-
-    cluster.behave = count
-    assert told(play(tmp_path / "t", cluster)) == alone
-    assert played[1] > played[0]
-
-
 def test_a_machine_that_joins_late_is_used_and_one_that_goes_is_not_asked(tmp_path: Path, alone: list[dict[str, Any]]):
     cluster = FakeCluster([machine("a")])
 
@@ -379,12 +365,6 @@ def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, 
         patch.setattr(Pool, "_collect", later)
         assert told(play(tmp_path / "t", cluster)) == alone
     assert "its process has died" in caplog.text and len(orders) == len(set(orders)), "no order was played twice"
-
-
-def test_a_tournament_waits_for_slow_games(tmp_path: Path):
-    """Engines think for minutes; the games of an order are asked for again only after an hour."""
-    tournament = make()
-    assert Spread(FakeCluster([machine("a")]), tournament, GAME)._pool._work.patience == 3600
 
 
 def test_workers_in_place_of_lost_ones_stay_spread(tmp_path: Path):

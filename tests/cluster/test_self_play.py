@@ -154,14 +154,6 @@ def by_number(chunk: Chunk) -> dict[int, dict[str, np.ndarray]]:
 # --- how it travels ---
 
 
-def test_a_chunk_travels_unchanged(chunks: list[Chunk]):
-    there = unpack(pack(chunks[0]), "a chunk", GAME.game, 20)
-    for name, array in chunks[0].samples.arrays().items():
-        assert np.array_equal(getattr(there.samples, name), array)
-    assert np.array_equal(there.games, chunks[0].games) and there.counts == chunks[0].counts
-    assert [finished.number for finished, _ in there.shown] == [finished.number for finished, _ in chunks[0].shown]
-
-
 def test_a_chunk_is_no_larger_than_its_numbers(chunks: list[Chunk]):
     whole = join(chunks)
     assert len(pack(whole)) < raw_bytes(GAME.game, len(whole.samples), whole.num_games)

@@ -28,7 +28,6 @@ from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.fake import FakeCluster, machine, run_out_of_patience
 from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
-from tests.cluster.test_pool import OtherFramework, OtherGame
 from tests.training.test_coach import gate_that_passes
 
 pytestmark = pytest.mark.usefixtures("no_ray")
@@ -192,24 +191,6 @@ def test_games_of_a_stale_host_count_until_they_are_too_old_and_then_they_are_co
     assert max(row["oldest_weights_age"] for row in rows) == 3
     assert_in_every_generation(folder, cluster, 1, 2)
     assert len(cluster.actors) == 3, "a stale host is no lost one"
-
-
-@pytest.mark.parametrize(
-    ("body", "reason"),
-    [(OtherFramework, "another version of alphazero (0.0.1-"), (OtherGame, "another version of the game (another")],
-)
-def test_a_host_of_another_version_is_refused_and_the_run_goes_on_with_the_others(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, body: type, reason: str
-):
-    folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b"), machine("c")])
-    cluster.behave, cluster.bodies = begin_together(2), lambda usual, number: (body if number == 0 else usual)()
-    coach = play(folder, cluster, 4)
-    assert reason in caplog.text and "machine a (127.0.0.1) is left out" in caplog.text
-    assert not left_out(folder, cluster, coach)
-    assert set(delivered(cluster).values()) == {1, 2}
-    assert_in_every_generation(folder, cluster, 1, 2)
-    assert [node.identity for node, _ in cluster.actors] == ["a", "b", "c"]
-    assert {row["cluster_workers"] for row in TrainedRun(GAME, folder).metrics} == {2}
 
 
 def test_a_run_goes_on_without_the_cluster_and_then_with_it_again(tmp_path: Path):
