@@ -134,7 +134,7 @@ def _leads_back(value: Any, above: tuple[types.FunctionType, ...], done: set[typ
         return False
     if source in above:
         return True
-    reached = _members(source.__globals__, _names(source.__code__))
+    reached = [value for _, value in _members(source.__globals__, _names(source.__code__))]
     reached += [cell.cell_contents for cell in source.__closure__ or ()]
     if any(_leads_back(item, (*above, source), done) for item in reached):
         return True
@@ -142,16 +142,16 @@ def _leads_back(value: Any, above: tuple[types.FunctionType, ...], done: set[typ
     return False
 
 
-def _members(scope: Mapping[str, Any], names: list[str]) -> list[Any]:
-    """The values of these names, also as members of modules."""
+def _members(scope: Mapping[str, Any], names: list[str]) -> list[tuple[str, Any]]:
+    """These names and their values, also as members of modules; the modules that numba knows are left out."""
     found = []
     for name in names:
         value = scope.get(name)
         if not isinstance(value, types.ModuleType):
-            found.append(value)
-        elif not _is_numbas_own(value):
+            found.append((name, value))
+        elif not _is_numbas_own(value):  # without its name, as modules may lead to each other
             found += _members(vars(value), [other for other in names if other != name])
-    return found
+    return [(name, value) for name, value in found if value is not None]
 
 
 def _names(code: types.CodeType) -> list[str]:
@@ -191,8 +191,10 @@ def _digest_value(digest: Any, value: Any, seen: dict[int, int]) -> None:
                 digest.update(name.encode())
                 value = source.__globals__[name]
                 _digest_value(digest, value, seen)
-                if isinstance(value, types.ModuleType):
-                    _digest_attributes(digest, value, _names(source.__code__), seen)
+                if isinstance(value, types.ModuleType) and not _is_numbas_own(value):
+                    for member, item in _members(vars(value), _names(source.__code__)):
+                        digest.update(member.encode())
+                        _digest_value(digest, item, seen)
         for cell in source.__closure__ or ():
             _digest_value(digest, cell.cell_contents, seen)
         _digest_value(digest, (source.__defaults__, sorted((source.__kwdefaults__ or {}).items())), seen)
@@ -223,17 +225,6 @@ def _fields_of(value: Any) -> bytes:
 def _text_of(value: Any) -> bytes:
     """The value as text, without the places of objects in memory, which are others in every process."""
     return re.sub(" at 0x[0-9a-fA-F]+>", ">", repr(value)).encode()
-
-
-def _digest_attributes(digest: Any, module: types.ModuleType, names: list[str], seen: dict[int, int]) -> None:
-    """Adds all that a function may reach as `module.name`; the name is enough for what belongs to numba's modules."""
-    for name in names:
-        value = getattr(module, name, None)
-        if isinstance(value, types.ModuleType):
-            _digest_attributes(digest, value, [other for other in names if other != name], seen)
-        elif value is not None and not _is_numbas_own(module):
-            digest.update(name.encode())
-            _digest_value(digest, value, seen)
 
 
 def _digest_code(digest: Any, code: types.CodeType) -> None:

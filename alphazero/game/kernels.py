@@ -462,17 +462,20 @@ class Kernel:
     def _made_ready(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Exception | None]:
         """The function to run, compiled by the first thread that needs it; if it is not compiled, the reason why."""
         with self._lock:
-            if self._run is not None:
-                return self._run, None
-            run, reason = self._compile(arguments)
-            if reason is None:
+            if self._run is None:
+                run, reason = self._compile(arguments)
+                if reason is not None:
+                    return run, reason
                 self._run = run
-            return run, reason
+            return self._run, None
 
     def _fall_back(self, reason: Exception) -> None:
-        """From now on plain Python runs."""
+        """From now on plain Python runs; the reason is said once for each game."""
         self._run = self.plain
-        _say_slow(self._game_name, reason)
+        if self._game_name not in _said:
+            _said.add(self._game_name)
+            told = "numba cannot compile the rules of %s; they run as plain Python, slower: %s"
+            logger.warning(told, self._game_name, reason_of(reason))
 
     def _compile(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Exception | None]:
         """Compiles before anything runs, so that an error of numba is never taken for one of the rules."""
@@ -510,14 +513,6 @@ class Kernel:
 
 
 _said: set[str] = set()
-
-
-def _say_slow(game_name: str, error: Exception) -> None:
-    if game_name not in _said:
-        _said.add(game_name)
-        logger.warning(
-            "numba cannot compile the rules of %s; they run as plain Python, slower: %s", game_name, reason_of(error)
-        )
 
 
 def reason_of(error: Exception) -> str:
