@@ -213,8 +213,7 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     if not class_name and not found and isinstance(spec, GameSpec) and spec.games:
         if len(spec.games) == 1:
             return _load_declared(next(iter(spec.games)), module, spec)
-        choices = listed(_reference(name, part, module) for name, part in spec.games.items())
-        raise GameError(f"{shorten_path(given)} declares {len(spec.games)} games: choose one of {choices}")
+        raise GameError(f"{shorten_path(given)} declares {len(spec.games)} games: choose one of {listed(spec.games)}")
     if not class_name and len(found) != 1:
         remedy = f": add :NAME to choose one of {', '.join(sorted(found))}"
         if not found:
@@ -222,15 +221,6 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
         raise GameError(f"{shorten_path(given)} must hold one Game class, not {len(found)}{remedy}")
     cls = found[class_name] if class_name else next(iter(found.values()))
     return _load_class(cls, arguments, f"the game class in {given}")
-
-
-def _reference(name: str, part: Any, module: ModuleType) -> str:
-    """The words by which a game that a module declares can be loaded."""
-    if name in NAMES:
-        return name
-    if not isinstance(part, str):
-        return f"{part.__module__}:{part.__name__}"
-    return f"{module.__package__}{part}" if part.startswith(".") else part
 
 
 def _load_class(
@@ -244,24 +234,17 @@ def _load_class(
 
 def _as_game(made: Any, title: str) -> Game:
     """A game as it is, or an object with the interface of alpha-zero-general as a game of that name."""
-    if isinstance(made, Game):
-        if not isinstance(getattr(made, "name", None), str):
-            raise GameError(f'{title} must have a `name`, the word for it on the command line, as name = "my_game"')
-        return _with_safe_name(made, title)
-    if alpha_zero_general.missing(type(made)):
-        raise GameError(f"{A_GAME}, not {quote(made)}{_lacking(type(made))}")
-    return _with_safe_name(alpha_zero_general.GeneralGame(made, title), title)
-
-
-def _with_safe_name(game: Game, title: str) -> Game:
-    """The game; raises GameError if no file can be named after it."""
-    name = game.name
+    if not isinstance(made, Game):
+        if alpha_zero_general.missing(type(made)):
+            raise GameError(f"{A_GAME}, not {quote(made)}{_lacking(type(made))}")
+        made = alpha_zero_general.GeneralGame(made, title)
+    name = getattr(made, "name", None) or ""
     if len(name) > MOST_OF_A_NAME or not name[:1].isalnum() or not name.isprintable() or {*name} & {*"/\\"}:
         raise GameError(
-            f"the name of a game begins with a letter or a digit, has no slash and at most {MOST_OF_A_NAME} "
-            f'characters, since files are named after it, as name = "my_game"; {shorten(title)} has {quote(name)}'
+            f"{shorten(title)} must have a `name` that begins with a letter or a digit, has no slash and at most "
+            f'{MOST_OF_A_NAME} characters, since files are named after it, as name = "my_game"; it has {quote(name)}'
         )
-    return game
+    return made
 
 
 def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
@@ -299,22 +282,19 @@ def _spec_of(cls: type) -> tuple[GameSpec, ModuleType]:
     Without a SPEC, the module's own functions `presets`, `make_net` and so on are the parts.
     """
     module = sys.modules[cls.__module__]
+    place = f"{cls.__module__}:{cls.__name__}"
     package = sys.modules.get(module.__name__.rpartition(".")[0])
     for holder in (module, package):
         spec = getattr(holder, "SPEC", None)
-        if isinstance(spec, GameSpec) and holder is not None and (holder is module or _is_for(spec, holder, cls)):
-            return spec, holder
+        if isinstance(spec, GameSpec) and holder is not None:
+            mine = cls, place, place.removeprefix(holder.__name__)
+            if holder is module or not spec.games or any(part in mine for part in spec.games.values()):
+                return spec, holder
     if module.__name__ == "__main__":  # of a notebook, whose names mean anything
         return GameSpec(), module
     with naming(f"{module.__file__}", GameError):
         names = [name for name in (*PARTS, "contestants") if hasattr(module, name)]
         return GameSpec(**{name: getattr(module, name) for name in names}), module
-
-
-def _is_for(spec: GameSpec, holder: ModuleType, cls: type) -> bool:
-    """The class is among the games of a spec, or the spec names none."""
-    references = {f"{cls.__module__}:{cls.__name__}", f"{cls.__module__.removeprefix(holder.__name__)}:{cls.__name__}"}
-    return not spec.games or any(part is cls or part in references for part in spec.games.values())
 
 
 def _split_arguments(text: str) -> tuple[str, list[Any]]:

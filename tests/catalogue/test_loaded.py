@@ -15,7 +15,6 @@ from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.training.presets import presets
-from tests.catalogue.general_games import TicTacToeGame
 from tests.catalogue.two_plies import assert_refused, source, write
 
 
@@ -48,10 +47,6 @@ def test_a_class_and_an_object_of_a_shipped_game_have_its_parts(as_class: bool):
     assert found.nets == loaded.nets and found.presets() == loaded.presets() and set(found.contestants) == {"solver"}
     assert registry.of(found.game).nets == loaded.nets
     assert found.load_again is not None and found.load_again().name == "connect4"
-
-
-def test_a_class_is_made_once():
-    assert registry.of(Local) is registry.of(Local)
 
 
 def test_a_game_of_ones_own_has_the_parts_of_its_module():
@@ -122,17 +117,11 @@ def test_a_game_without_a_name_is_refused():
         registry.of(nameless)
 
 
-@pytest.mark.parametrize("name", ["", " ", "a/b", "a\\b", "..", "-x", "a\nb", "a" * 201])
+@pytest.mark.parametrize("name", ["", "a/b", "a\\b", "..", "a\nb", "a" * 201])
 def test_a_name_that_no_file_can_be_named_after_is_refused(name):
     named = type("Named", (Game,), {"name": name})
-    with pytest.raises(GameError, match="the name of a game begins with a letter or a digit, has no slash and at most"):
+    with pytest.raises(GameError, match="`name` that begins with a letter or a digit, has no slash and at most 200"):
         registry.of(named)
-
-
-def test_the_name_of_a_wrapped_class_is_checked_too():
-    named = type("A" * 201, (TicTacToeGame,), {"getActionSize": TicTacToeGame.getActionSize})
-    with pytest.raises(GameError, match="has no slash and at most 200 characters"):
-        registry.of(named())
 
 
 @pytest.mark.parametrize("name", ["v{4}", "a b", "n" * 200])
@@ -142,10 +131,3 @@ def test_rules_of_a_game_with_any_name_are_compiled(name: str):
     kernels = Kernels(named())
     assert kernels.start_states(1).tolist() == [[0, 0]] and kernels.init_states.is_compiled
     assert len(kernels.init_states.compiled.__qualname__) < 150
-
-
-def test_a_class_that_is_no_game_is_told_what_it_lacks(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text("class MyGame:\n    pass\n")
-    with pytest.raises(GameError, match=r"MyGame in .*mine.py is not a Game: derive it .*, as `class MyGame\(Game\)`"):
-        registry.load(f"{file}:MyGame")

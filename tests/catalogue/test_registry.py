@@ -37,20 +37,10 @@ def test_the_shipped_games_are_those_of_the_folder():
     assert folders == {path.name for path in shipped.FOLDER.iterdir() if (path / "game.py").exists()}
 
 
-def test_a_shipped_game_by_its_dotted_name_has_its_own_presets():
-    assert registry.load("games.tictactoe.game").presets() == registry.load("tictactoe").presets()
-
-
 def test_a_file_by_path(tmp_path: Path):
     path = write(tmp_path / "my_game.py", source())
     assert_plays(registry.load(path).game)
     assert_plays(registry.load(f"{path}:TwoPlies").game)
-
-
-def test_a_file_by_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    write(tmp_path / "folder" / "my_game.py", source())
-    monkeypatch.chdir(tmp_path)
-    assert_plays(registry.load("folder/my_game.py").game)
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path):
@@ -75,11 +65,6 @@ def test_a_package_with_a_dot_in_its_name(tmp_path: Path):
     assert_refused(path, path, "'v1.0' has a dot", "give it a name without one")
 
 
-def test_one_of_two_games_in_a_file(tmp_path: Path):
-    path = write(tmp_path / "my_game.py", source("One") + source("Two"))
-    assert_plays(registry.load(f"{path}:Two").game, "Two")
-
-
 def test_two_files_of_one_name_have_their_own_parts(tmp_path: Path):
     games = []
     for folder in ("a", "b"):
@@ -93,24 +78,11 @@ def test_a_file_without_presets_or_net_gets_those_of_the_framework(tmp_path: Pat
     assert loaded.presets() == presets(loaded.game)
 
 
-def test_a_file_may_hold_its_own_presets(tmp_path: Path):
-    text = source() + '\ndef presets(game):\n    return {"quick": game.name}\n'
-    assert registry.load(write(tmp_path / "my_game.py", text)).presets() == {"quick": "TwoPlies"}
-
-
 @pytest.mark.parametrize("name", ["a_package.rules", "a_package.rules:TwoPlies"])
 def test_a_module_by_dotted_name(importable: Path, name: str):
     write(importable / "a_package" / "__init__.py", "")
     write(importable / "a_package" / "rules.py", source())
     assert_plays(registry.load(name).game)
-
-
-def test_presets_that_the_spec_of_a_package_names(importable: Path):
-    spec = 'GameSpec(games={"two-plies": ".game:TwoPlies"}, presets=".preset:presets")'
-    write(importable / "a_package" / "__init__.py", f"from alphazero.game.spec import GameSpec\nSPEC = {spec}\n")
-    write(importable / "a_package" / "game.py", source())
-    write(importable / "a_package" / "preset.py", 'def presets(game):\n    return {"quick": game.max_plies}\n')
-    assert registry.load("a_package.game").presets() == {"quick": 2}
 
 
 def install(folder: Path, entry_points: str) -> None:
@@ -274,7 +246,6 @@ BROKEN = {
     "missing import": ("import no_such_module\n", ["No module named 'no_such_module'", "line 1"]),
     "missing name": ("from alphazero.game import Gaem\n", ["Gaem", "line 1"]),
     "error while it runs": ("x = 1\n\ny = [][1]\n", ["IndexError", "line 3"]),
-    "error of many lines": ("raise ValueError('one\\ntwo')\n", ["ValueError: one two", "line 1"]),
     "leaves Python": ("import sys\nsys.exit(0)\n", ["SystemExit", "line 2"]),
     "bytes": ("x = '\0'\n", ["null bytes"]),
     "needs arguments": (
@@ -290,18 +261,6 @@ def test_a_broken_file_is_one_sentence_with_the_place(tmp_path: Path, text: str,
     assert_refused(path, path, *parts)
     write(tmp_path / "broken.py", source())
     assert_plays(registry.load(path).game)
-
-
-@pytest.mark.parametrize(("text", "parts"), BROKEN.values(), ids=BROKEN)
-def test_a_broken_module_is_one_sentence_with_the_place(importable: Path, text: str, parts: list[str]):
-    write(importable / "a_package" / "__init__.py", "")
-    write(importable / "a_package" / "broken.py", text)
-    assert_refused("a_package.broken", "a_package.broken", *parts)
-
-
-def test_a_missing_module_of_a_package_is_named(importable: Path):
-    write(importable / "a_package" / "__init__.py", "")
-    assert_refused("a_package.rulse", "a_package.rulse", "No module named")
 
 
 @pytest.mark.parametrize(

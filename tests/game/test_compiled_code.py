@@ -172,14 +172,6 @@ def test_rules_that_numba_cannot_compile_run_as_plain_python_said_once(kind: str
     assert "slower" in said[0]
 
 
-def test_the_countdown_itself_compiles_without_a_word(caplog: pytest.LogCaptureFixture):
-    """Else the test above compares plain Python with plain Python."""
-    everything(COUNTDOWN)
-    assert COUNTDOWN.play.compiled.signatures
-    assert COUNTDOWN.describe.compiled.signatures
-    assert not [record for record in caplog.records if record.name.startswith("alphazero")]
-
-
 def test_planes_come_all_zero_to_the_rules():
     def observe(state, planes):
         planes[0, 0, 0] += 2.0
@@ -358,22 +350,6 @@ def test_two_games_of_one_factory_do_not_share_compiled_code():
         kernels.play(states, np.zeros(1, np.int8), np.array([0]))
         left.append(int(states[0, 0]))
     assert left == [4, 3]
-
-
-def test_a_kernel_is_kept_on_disk_under_what_it_calls_not_only_its_own_text():
-    """numba looks at the date of one file alone: a helper changed elsewhere would go on in its old form."""
-
-    def make(amount):
-        @njit
-        def helper(x):
-            return x + amount
-
-        def twice(x):
-            return helper(helper(x))
-
-        return kernel(twice).py_func.__qualname__
-
-    assert make(1) == make(1) != make(2)
 
 
 def test_a_kernel_of_fixed_types_takes_arrays_of_any_length():

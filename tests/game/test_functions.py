@@ -147,13 +147,6 @@ def test_plain_runs_without_compiled_functions(function: Callable[..., Any], arg
     assert compiled_reached(made) == []
 
 
-def test_plain_leaves_the_compiled_function_as_it_was():
-    made = plain(add_four)
-    assert hasattr(add_four.py_func.__globals__["add_three"], "py_func")
-    assert made.__globals__ is not globals()
-    assert add_four(1) == 5
-
-
 def test_plain_functions_from_one_factory_keep_their_own_closures():
     first, second = plain(make_adder(1)), plain(make_adder(2))
     assert (first(0), second(0)) == (10, 20)
@@ -309,10 +302,6 @@ DIFFERENT = {
     ),
     "a closure": (make_adder(1), make_adder(2)),
     "an entry of an array": (array_rule(np.array([1, 2, 3])), array_rule(np.array([1, 2, 4]))),
-    "a late entry of a large array": (
-        array_rule(np.arange(5000)),
-        array_rule(np.where(np.arange(5000) == 2500, 0, np.arange(5000))),
-    ),
     "the type of an array": (array_rule(np.array([1, 2], np.int64)), array_rule(np.array([1, 2], np.uint64))),
     "the shape of an array": (array_rule(np.arange(4)), array_rule(np.arange(4).reshape(2, 2))),
     "a default": (make_default(amount=1), make_default(amount=2)),
@@ -324,7 +313,6 @@ DIFFERENT = {
         attribute_rule(CHANGE.format(1, "AMOUNT")),
         attribute_rule(CHANGE.format(2, "AMOUNT")),
     ),
-    "a text reached by its module": (config_rule("long"), config_rule("short")),
     "a number type reached by its module": (config_rule(np.uint8), config_rule(np.uint16)),
     "the body of a vectorized helper": (vectorized_rule(1), vectorized_rule(2)),
     "the fields of a named tuple": (global_rule(RowsFirst(1, 2)), global_rule(ColumnsFirst(1, 2))),
@@ -346,11 +334,6 @@ def test_a_change_changes_the_fingerprint(one: Callable[..., Any], other: Callab
 def test_places_in_memory_do_not_count():
     """Otherwise compiled code would never be found again."""
     assert fingerprint(config_rule([object()])) == fingerprint(config_rule([object()]))
-
-
-def test_the_order_of_functions_counts():
-    assert fingerprint(add_three, add_four) != fingerprint(add_four, add_three)
-    assert fingerprint(add_three, None) != fingerprint(add_three)
 
 
 def test_a_fresh_process_finds_the_same_fingerprints(tmp_path: Path):

@@ -97,7 +97,7 @@ def test_random_games_end_in_time_with_a_result(kernels: Kernels):
     assert set(results) <= {-1.0, 0.0, 1.0}
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_random_game_by_plain_python_ends_in_time_with_an_outcome(game: Game, seed: int):
     final = random_game(game, seed)[-1]
     assert final.ply <= game.max_plies
@@ -112,26 +112,6 @@ def test_a_position_is_over_or_has_a_legal_action(kernels: Kernels):
     np.testing.assert_array_equal(sample.legal_masks.any(axis=1), ~sample.terminal)
     for position in few_positions(kernels):
         assert position.terminal != bool(position.legal_actions)
-
-
-def test_legal_writes_every_entry(kernels: Kernels):
-    """The search hands over masks full of old entries."""
-    for position in few_positions(kernels):
-        if not position.terminal:
-            masks = np.zeros((2, kernels.game.num_actions), bool)
-            masks[1] = True
-            for mask in masks:
-                kernels.game.plain_rules.legal(position.state.copy(), mask)
-            np.testing.assert_array_equal(masks[0], masks[1])
-
-
-def test_asking_the_rules_leaves_the_state_alone(kernels: Kernels):
-    sample = positions(kernels)
-    states = sample.states.copy()
-    kernels.describe_all(states)
-    kernels.observations(states)
-    kernels.find_movers(states, sample.to_play.copy())
-    np.testing.assert_array_equal(states, sample.states)
 
 
 def test_players_are_first_and_second(kernels: Kernels):
@@ -160,13 +140,6 @@ def test_the_same_seed_gives_the_same_game(game: Game):
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one.state, other.state)
     assert first[-1].actions != random_game(game, seed=4)[-1].actions
-
-
-def test_a_sequence_of_actions_leads_to_the_same_position(game: Game):
-    final = random_game(game, seed=5)[-1]
-    again = game.position(final.actions)
-    np.testing.assert_array_equal(again.state, final.state)
-    assert (again.to_play, again.actions, again.ply) == (final.to_play, final.actions, len(final.actions))
 
 
 def test_a_skipped_row_stays_as_it_is(kernels: Kernels):
@@ -360,16 +333,6 @@ def require_transform(kernels: Kernels) -> range:
     return range(num_symmetries)
 
 
-def test_symmetries_are_permutations_and_the_first_is_the_identity(game: Game):
-    cells, actions = game.symmetries
-    _, height, width = game.observation_shape
-    assert cells.shape == (len(actions), height * width)
-    assert actions.shape == (len(cells), game.num_actions)
-    for rows, size in ((cells, height * width), (actions, game.num_actions)):
-        np.testing.assert_array_equal(rows[0], np.arange(size))
-        np.testing.assert_array_equal(np.sort(rows, axis=1), np.tile(np.arange(size), (len(rows), 1)))
-
-
 def test_symmetries_form_a_group(game: Game):
     """Closed under composition; of a finite set of permutations this is enough."""
     cells, actions = game.symmetries
@@ -426,20 +389,6 @@ def test_canonicalize_gives_one_state_per_class_and_names_the_symmetry(kernels: 
         np.testing.assert_array_equal(images[reached], canonical[reached])
         np.testing.assert_array_equal(kernels.canonical(images)[0], canonical)
     assert canonical.tolist() == smallest
-
-
-# --- what the network sees ---
-
-
-def test_observations_are_finite_float32_of_the_declared_shape(kernels: Kernels):
-    planes = kernels.observations(positions(kernels).states)
-    assert planes.dtype == np.float32
-    assert planes.shape == (NUM_POSITIONS, *kernels.game.observation_shape)
-    assert np.isfinite(planes).all()
-    assert len(np.unique(planes, axis=0)) > 1, "every position looks the same"
-    position = kernels.game.start()
-    assert position.observation.dtype == np.float32
-    assert position.observation.shape == kernels.game.observation_shape
 
 
 # --- what people see ---
@@ -524,7 +473,7 @@ def test_any_text_is_a_legal_action_or_refused(game: Game):
         "\N{FULLWIDTH DIGIT ONE}",
         "\N{ARABIC-INDIC DIGIT THREE}",
     ]
-    texts += ["".join(rng.choice(list(signs), rng.integers(1, 4))) for _ in range(500)]
+    texts += ["".join(rng.choice(list(signs), rng.integers(1, 4))) for _ in range(200)]
     for position in random_game(game, seed=10)[::4]:
         refused = 0
         for text in texts:

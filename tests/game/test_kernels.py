@@ -14,8 +14,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.game import Game
-from alphazero.game.kernels import Kernels, _canonicalize, _to_canonical, _wins_by
-from alphazero.search.evaluator import _look_up, find_entry
+from alphazero.game.kernels import Kernels
 from alphazero.storage.kernel_cache import Cache
 from tests.game.fresh_python import run_python
 
@@ -174,13 +173,6 @@ def test_old_rules_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch):
     for other in others:
         Kernels(other)
     assert len(kept) == 2 and Kernels(first).describe is not describe
-
-
-def test_a_function_that_several_kernels_call_is_compiled_once():
-    kernels = Kernels(registry.load("tictactoe").game)
-    callers = kernels.bind(_canonicalize, _to_canonical), kernels.bind(_look_up, _to_canonical, _wins_by, find_entry)
-    called = [caller.compiled.py_func.__globals__["to_canonical"] for caller in callers]
-    assert called[0] is called[1] and hasattr(called[0], "py_func")
 
 
 def fibonacci(number):

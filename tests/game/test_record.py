@@ -41,15 +41,6 @@ def test_saved_games_are_those_that_were_played(name: str, tmp_path: Path, capsy
     assert f"wins            {wins}\n" in report
 
 
-def test_the_same_match_gives_the_same_games(tmp_path: Path):
-    found = []
-    for i in range(2):
-        (tmp_path / str(i)).mkdir()
-        path = saved(tmp_path / str(i), "mcts:8", "random", "--game", "tictactoe", "--games", "4")
-        found.append([(record.moves, record.result) for record in read_records(path)])
-    assert found[0] == found[1]
-
-
 def test_a_replay_lists_the_games_and_shows_every_position(tmp_path: Path, capsys):
     path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "4")
     capsys.readouterr()
@@ -75,17 +66,6 @@ def test_a_replay_at_a_terminal_goes_forward_back_and_ends(tmp_path: Path, capsy
     last = len(read_records(path)[0].moves) + 2
     shown = [line for line in capsys.readouterr().out.splitlines() if f" of {last}" in line]
     assert [line.split()[0] for line in shown] == ["0", "1", "2", "1"]
-
-
-def test_the_end_of_the_input_ends_a_replay(tmp_path: Path, capsys, monkeypatch):
-    path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
-
-    def end(prompt):
-        raise EOFError
-
-    monkeypatch.setattr("builtins.input", end)
-    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    assert run_command(pit.main, ["--replay", str(path), "0"]) == 0
 
 
 @pytest.mark.parametrize("words", [["0", "1"], ["0", "random"], ["2"], ["-1"], ["x"], [""]])
@@ -135,12 +115,6 @@ def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path
         read_records(path)[0].positions(registry.load("tictactoe").game)
     assert run_command(pit.main, ["--replay", str(path), "0"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
-
-
-def test_a_file_without_games_says_so(tmp_path: Path, capsys):
-    (tmp_path / "empty.jsonl").touch()
-    assert run_command(pit.main, ["--replay", str(tmp_path / "empty.jsonl"), "0"]) == 2
-    assert capsys.readouterr().err.endswith("empty.jsonl holds no games\n")
 
 
 @pytest.mark.parametrize("argv", [["--replay", "no/file"], ["--replay", ".", "0"], ["--replay", "x", "1", "2", "a"]])

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.errors import GameError, InvalidSetting, LawBroken
+from alphazero.errors import GameError
 from alphazero.game import Game, Rules
-from alphazero.game.kernels import Kernels, reason_of
+from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.game.validator import validate
 from alphazero.matches.openings import MOST_USELESS, choose_openings
@@ -148,18 +148,6 @@ def test_a_game_with_one_ply_begins_at_its_start():
     assert found.plies == 0 and len(found.first(5)) == 1
 
 
-class OverAtOnce(FourCells):
-    name = "over_at_once"
-    rules = replace(RULES, is_terminal=lambda state: True)
-
-
-def test_a_game_that_is_over_at_its_start_is_refused_with_the_reason():
-    with pytest.raises(LawBroken, match="over_at_once: the start position must not be over"):
-        validate(OverAtOnce())
-    with pytest.raises(InvalidSetting, match="every game of over_at_once is over at its start"):
-        choose_openings(OverAtOnce(), 5, seed=0)
-
-
 # --- rules that are not compiled -------------------------------------------------------------------------------------
 
 
@@ -189,14 +177,6 @@ def test_actions_are_pythons_numbers_where_rules_are_not_compiled():
         np.zeros(1, np.float32), leaves, masks,
     )  # fmt: skip
     assert count == 1 and leaves.tolist() == [[0, 4]] and masks.tolist() == [[True, True, False, True]]
-
-
-@pytest.mark.parametrize(
-    "reason", ["The use of a reflected list(float64)<iv=None> type", "type of <class 'dict'>", "<class 'type'>"]
-)
-def test_who_keeps_a_table_that_numba_does_not_know_is_told_what_it_knows(reason: str):
-    assert reason_of(Exception(reason)).endswith("; write tables as tuples or arrays of numpy at the top of the file")
-    assert reason_of(Exception("unknown attribute")) == "unknown attribute"
 
 
 # --- mistakes --------------------------------------------------------------------------------------------------------
