@@ -185,7 +185,7 @@ def test_what_a_run_cannot_start_from_is_refused_before_there_is_a_run(capsys, t
     ("flags", "words"),
     [
         (["--device", "cpu,cpu", "--threads", "2"], "--threads 1"),
-        (["--device", "cpu,cpu"], "begun on 1 x cpu, and this is 2 x cpu"),
+        (["--device", "cpu,cpu"], "on 2 x cpu"),
         (["--self-play.num-slots", "2"], "--self-play.num-slots"),
     ],
 )
