@@ -12,7 +12,7 @@ from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from games.connect4.solver import GAME, NO_SCORE
-from tests.games.connect4_positions import late_positions, plies_of, state_after
+from tests.games.connect4_positions import late_positions, plies_of
 
 KERNELS = Kernels(GAME)
 
@@ -69,16 +69,3 @@ def test_the_policy_of_a_net_is_its_prior_over_legal_columns(late):
     assert said.policy == pytest.approx(masses / masses.sum(axis=1, keepdims=True), abs=1e-6)
     assert np.array_equal(said.values, values)
     assert np.array_equal(said.actions, said.policy.argmax(axis=1))
-
-
-def test_the_policy_of_a_search_sees_a_win_that_the_prior_does_not():
-    state = state_after("121212")[None]
-    prior = np.array([[0.04] + [0.16] * 6], np.float32)
-
-    def lean(states, legal_masks):
-        return np.tile(prior, (len(states), 1)), np.zeros(len(states), np.float32)
-
-    said = SearchPlayer("", KERNELS, [lean], SearchConfig(num_simulations=200, noise_fraction=0.0), 1).assess(
-        state, np.zeros(1, np.int64), np.full(1, 6)
-    )
-    assert said.actions.tolist() == [0] and said.policy[0].argmax() == 0 and said.values[0] > 1 / 3

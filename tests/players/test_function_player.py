@@ -182,12 +182,6 @@ def test_a_wrong_name_is_said_in_one_sentence(file, text, message, capsys):
     assert shown == "" and errors.count("\n") == 1 and message in errors
 
 
-def test_a_file_that_cannot_be_imported(tmp_path, capsys):
-    (tmp_path / "bad.py").write_text("x = 1\nx.y\n")
-    assert run_command(pit.main, [f"python:{tmp_path}/bad.py:f", "random"]) == 2
-    assert "AttributeError" in (said := capsys.readouterr().err) and "bad.py, line 2" in said
-
-
 def match(function, num_games=2):
     players = make_player(function, TIC_TAC_TOE), make_player("random", TIC_TAC_TOE)
     return Arena(Kernels(TIC_TAC_TOE.game), *players, num_games, seed=2).play()

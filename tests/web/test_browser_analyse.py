@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import pytest
 
-from alphazero.catalogue import registry
-from alphazero.web.engine import Engine, Stage
-from alphazero.web.server import PageServer
 from tests.web.browser import (
     CONTRAST,
     DRAWN,
@@ -18,7 +14,6 @@ from tests.web.browser import (
     needs_chromium,
     page_at,
     some_games,
-    status,
     wait_status,
 )
 
@@ -69,32 +64,6 @@ def test_an_analysis_grows_pauses_and_goes_deeper(browser, address, game):
         assert page.locator(".stage svg.drawing .number").count() > 0, "the board shows the scores"
         page.locator(".desk").get_by_role("button", name="Clear").click()
         wait_simulations(page, 0)
-
-
-def test_a_position_that_comes_late_does_not_replace_the_one_looked_at(browser):
-    engine = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu"))
-    position, asked, late = engine.quick["position"], threading.Event(), threading.Event()
-
-    def answer_late(viewer, question):
-        if question.actions == (0, 1, 2):
-            asked.set()
-            late.wait(60)
-        return position(viewer, question)
-
-    engine.quick["position"] = answer_late
-    link = "#/analyse?game=tictactoe&actions=0.1.2.3"
-    with PageServer(engine, 0) as server, page_at(browser, server.address + link) as page:
-        wait_status(page, "First player to move")
-        page.get_by_role("button", name="One move back").click()
-        assert asked.wait(60)
-        page.locator(".move").nth(1).click()
-        wait_status(page, "Second player to move")
-        page.locator(".move[aria-current=step]", has_text="1.").wait_for()
-        page.get_by_role("button", name="One move on").click()
-        wait_status(page, "First player to move")
-        late.set()
-        page.wait_for_timeout(300)
-        assert status(page) == "First player to move" and page.evaluate(PIECES) == 2
 
 
 def test_a_button_that_has_done_its_work_leaves_the_focus_on_the_board(browser, address):

@@ -187,37 +187,6 @@ def test_a_typed_move_is_played_only_where_it_was_meant(browser, place, engine, 
         assert page.locator(".move").nth(1).inner_text() == "1.a1"
 
 
-def test_a_report_belongs_to_the_position_that_was_searched(browser, place, engine, monkeypatch):
-    """While the next one is on its way, the search of the one before goes on."""
-    position, analyse = engine.quick["position"], engine.searches["analyse"]
-    asked, late, reports = threading.Event(), threading.Event(), []
-
-    def answer(viewer, question):
-        if question.actions == (0,):
-            asked.set()
-            late.wait(60)
-        return position(viewer, question)
-
-    def keep_reporting(viewer, question, stop):
-        report = next(analyse(viewer, question, stop))
-        while not stop.wait(0.05):
-            reports.append(report)
-            yield {**report, "more": True}
-
-    monkeypatch.setitem(engine.quick, "position", answer)
-    monkeypatch.setitem(engine.searches, "analyse", keep_reporting)
-    with page_at(browser, f"{place}#/analyse?game=tictactoe&actions=0.1&ply=0") as page:
-        page.locator(".chart-box circle").wait_for()
-        page.get_by_role("button", name="One move on").click()
-        assert asked.wait(60)
-        count = len(reports)
-        wait_for(lambda: len(reports) > count + 3)
-        page.wait_for_timeout(100)
-        assert page.locator(".chart-box circle").count() == 1
-        late.set()
-        page.wait_for_function("() => document.querySelectorAll('.chart-box circle').length === 2")
-
-
 def test_a_search_that_rests_begins_again_after_a_lost_connection(browser):
     """Its tree went with the connection, so there is nothing that Deeper could go on with."""
     engine, searched = Engine(Stage("tictactoe", registry.load("tictactoe"), device="cpu")), []
