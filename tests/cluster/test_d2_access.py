@@ -19,7 +19,7 @@ from alphazero.cluster import access, connection
 from alphazero.cluster.access import ClusterError
 from alphazero.cluster.connection import Cluster
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.interruption import variables_set
+from alphazero.machine import variables_set
 from tests.cluster.conftest import ENVIRONMENT, needs_ray
 from tests.program import ROOT
 
