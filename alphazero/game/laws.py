@@ -56,7 +56,7 @@ ANSWERS: dict[str, tuple[Callable[[Any], Any], str]] = {
 
 
 class Facts(NamedTuple):
-    """What the rules say of one position, each by the name of its rule."""
+    """The answers of the rules about one position, by the name of the rule."""
 
     is_terminal: bool
     to_play: int
@@ -77,7 +77,7 @@ class Facts(NamedTuple):
         return next((name for name, ours, theirs in pairs if not np.array_equal(ours, theirs)), "")
 
     def image(self, cells: np.ndarray, actions: np.ndarray) -> Facts:
-        """What the rules must say of the image by a symmetry, which is these permutations."""
+        """The answers due for the image by a symmetry, which is these permutations."""
         planes = self.observe.reshape(len(self.observe), -1)[:, cells]
         return self._replace(legal=self.legal[actions], observe=planes.reshape(self.observe.shape))
 
@@ -140,7 +140,7 @@ class Laws:
             raise self.fail(law, state, player)
 
     def call(self, name: str, work: Callable[[], Any], state: np.ndarray | None = None, player: int = 0) -> Any:
-        """What the author's code gives; LawBroken, which names it, if it raises or does not come back."""
+        """The answer of the author's code; LawBroken, which names it, if it raises or does not come back."""
         before = None if state is None else state.copy()
         self._asked = time.perf_counter()
         try:
@@ -232,7 +232,7 @@ class Laws:
         return alternating if self.rules.to_play is None else int(self.ask("to_play", state, alternating))
 
     def facts(self, state: np.ndarray, player: int) -> Facts:
-        """What the rules say of a position; the arrays that they write must be written whatever was in them before."""
+        """The answers of the rules about a position; what they write must not depend on what the arrays held before."""
         over, value = bool(self.ask("is_terminal", state, player)), 0.0
         planes, masks = np.zeros(self.game.observation_shape, np.float32), np.zeros((2, self.game.num_actions), bool)
         self.ask("observe", state, player, planes)
