@@ -183,12 +183,10 @@ class Pool:
         if self.refused and self._known <= self.refused.keys():  # else one that is gone may come back
             raise ClusterError(f"no machine of the cluster can play: {'; '.join(self.refused.values())}")
         usable = [machine for machine in machines if machine.identity not in self.refused]
-        counts = Counter(host.machine.identity for host in self.hosts)
-        most = self._cluster.workers or math.inf
+        counts, most = Counter(host.machine.identity for host in self.hosts), self._cluster.workers or math.inf
         while len(self.hosts) < most and (free := [each for each in usable if counts[each.identity] < each.room]):
             machine = min(free, key=lambda each: counts[each.identity])  # few hosts are spread over many machines
-            counts[machine.identity] += 1
-            self._numbers += 1
+            counts[machine.identity], self._numbers = counts[machine.identity] + 1, self._numbers + 1
             host = RemoteHost(self._numbers, machine, self._cluster.place(Host, machine))
             host.calls[host.actor.hello.remote()] = None
             self.hosts.append(host)
@@ -201,8 +199,7 @@ class Pool:
             host.stage, host.since = "begin", time.monotonic()
             host.calls[host.actor.begin.remote(self._work.maker, self._work.settings(host))] = None
         while host.stage == "ready" and len(host.calls) < DEPTH:
-            order = self._work.next_order(host)
-            if order is None:
+            if (order := self._work.next_order(host)) is None:
                 return
             if not host.calls:
                 host.since = time.monotonic()
@@ -211,8 +208,7 @@ class Pool:
     def _collect(self) -> None:
         """Waits for answers a moment, and takes in all that have come."""
         ray = self._cluster.ray
-        hosts = {reference: host for host in self.hosts for reference in host.calls}
-        if not hosts:
+        if not (hosts := {reference: host for host in self.hosts for reference in host.calls}):
             self._over.wait(SECONDS_TO_WAIT)
             return
         lost, refused = list[tuple[RemoteHost, str, Any]](), list[tuple[RemoteHost, str]]()
@@ -279,12 +275,10 @@ class Pool:
             return
         logger.warning("%s is lost: %s; another one takes its place", host.name, reason)
         self.num_replaced += 1
-        identity = host.machine.identity
         if not host.played:
-            self._failures[identity] += 1
-            if self._failures[identity] >= MOST_FAILURES:
-                reason = f"{MOST_FAILURES} workers in a row could not play, the last one: {reason}"
-                self._refuse(host.machine, reason)
+            self._failures[host.machine.identity] += 1
+            if self._failures[host.machine.identity] >= MOST_FAILURES:
+                self._refuse(host.machine, f"{MOST_FAILURES} workers in a row could not play, the last one: {reason}")
 
     def _refuse(self, machine: Machine, reason: str) -> None:
         """The machine is not asked again."""

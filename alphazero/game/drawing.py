@@ -156,10 +156,8 @@ class _Picture:
 
     def strokes(self) -> str:
         """The lines of the board."""
-        return "".join(
-            self.line(_path(stroke.points), getattr(self.colors, stroke.color), stroke.width)
-            for stroke in self.board.strokes
-        )
+        drawn = ((_path(each.points), getattr(self.colors, each.color), each.width) for each in self.board.strokes)
+        return "".join(self.line(*stroke) for stroke in drawn)
 
     def text(self, text: str) -> str:
         """The position as text, for a game whose board has no cells."""
@@ -222,15 +220,13 @@ class _Picture:
         """A ring for the first player and a square for the second, so that nobody needs colours to tell them apart."""
         if player is None:
             return []
-        color, cap = self.color_of(player), ("round", "square")[player]
-        share *= (1.0, 0.8)[player]
+        color, cap, share = self.color_of(player), ("round", "square")[player], share * (1.0, 0.8)[player]
         return [(share + 0.06, _contrast(color, 0.45), cap), (share - 0.06, color, cap)]
 
     def line(self, path: str, color: str, width: float, cap: str = "round") -> str:
         """A path as a line."""
-        return _tag("path", d=path, fill="none", stroke=color, stroke_width=_number(width), stroke_linecap=cap) * bool(
-            path
-        )
+        looks = {"fill": "none", "stroke": color, "stroke_width": _number(width), "stroke_linecap": cap}
+        return _tag("path", d=path, **looks) if path else ""
 
     def circle(self, at: Point, radius: float, color: str, width: float) -> str:
         """A line around a point."""
@@ -278,8 +274,7 @@ class _Picture:
         first = {click.action: click for click in reversed(clicks) if click.cells}
         cells = sorted({click.cells[-1] for click in first.values()})
         dots = [cell for cell in cells if self.radii[cell] >= 0.3]
-        small = [cell for cell in cells if cell not in dots]
-        areas = "".join(self.area(cell, self.colors.mark, 0.6) for cell in small)
+        areas = "".join(self.area(cell, self.colors.mark, 0.6) for cell in cells if cell not in dots)
         return self.discs(dots, (0.28, self.colors.mark, "round")) + areas
 
     def numbers(self, marks: Sequence[Mark]) -> str:

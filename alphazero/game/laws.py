@@ -209,10 +209,8 @@ class Laws:
         """The declared permutations of cells and of actions."""
         found = self.call("symmetries", lambda: [np.asarray(part) for part in self.game.symmetries])
         sizes = math.prod(self.game.observation_shape[1:]), self.game.num_actions
-        law = (
-            f"`symmetries` must be two arrays with a row for each symmetry: permutations of the {sizes[0]} cells, and "
-        )
-        law += f"of the {sizes[1]} actions, as whole numbers; the first is the identity"
+        law = f"`symmetries` must be two arrays with a row for each symmetry: permutations of the {sizes[0]} cells, "
+        law += f"and of the {sizes[1]} actions, as whole numbers; the first is the identity"
         self.must(len(found) == 2, law)
         for table, size in zip(found, sizes, strict=True):
             rows = table.ndim == 2 and table.dtype.kind in "iu" and 0 < len(table) == len(found[0])

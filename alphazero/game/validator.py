@@ -7,9 +7,11 @@ compiled, and compared with it.
 from __future__ import annotations
 
 import functools
+import itertools
 import time
+import timeit
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -139,8 +141,7 @@ class Check(Laws):
         if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
             findings.cut.append(findings.num_games)
         findings.num_positions += len(self.visited) - first
-        speed = len(self.line) / max(1e-9, self.busy - begin)
-        findings.plies_per_second = max(findings.plies_per_second, speed)
+        findings.plies_per_second = max(findings.plies_per_second, len(self.line) / max(1e-9, self.busy - begin))
 
     def notation(self, state: np.ndarray, player: int, actions: list[int]) -> None:
         """The position can be drawn, and every legal action written and read."""
@@ -167,10 +168,8 @@ class Check(Laws):
     def some(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int, Facts]]:
         """Some of the visited positions, while there is time."""
         deadline = time.monotonic() + self.seconds
-        for row in rng.permutation(len(self.visited))[:CHECKED]:
-            if time.monotonic() > deadline:
-                return
-            yield self.visited[row]
+        rows = rng.permutation(len(self.visited))[:CHECKED]
+        yield from (self.visited[row] for row in itertools.takewhile(lambda _: time.monotonic() <= deadline, rows))
 
     def asked_again(self, rng: np.random.Generator) -> None:
         """The rules say the same of some of the positions once more, after all those that came in between.
@@ -194,9 +193,8 @@ class Check(Laws):
         for symmetry in [symmetry for symmetry, start in starts.items() if start is None]:
             del starts[symmetry]
             cure = "; write `transform`" if self.game.compiled else ""
-            findings.warnings.append(
-                f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
-            )
+            told = f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
+            findings.warnings.append(told)
         deadline = time.monotonic() + self.seconds
         for number, line in enumerate(lines):
             for i, (symmetry, start) in enumerate(starts.items()):
@@ -309,9 +307,8 @@ def _compare_compiled(check: Check, findings: Findings) -> None:
             raise check.fail(f"{law} they raised {raised}", state, player) from error
         check.must(not wrong, f"{law} `{wrong}` differs", state, player)
     if not all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
-        findings.warnings.append(
-            "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
-        )
+        told = "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
+        findings.warnings.append(told)
         return
     states, to_play, actions = (np.array(part) for part in zip(*going_on, strict=True))
     findings.compiled_per_second = _speed(kernels, states, to_play.astype(np.int8), actions)
@@ -376,13 +373,7 @@ def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: n
         kernels.observations(states)
         kernels.play(states.copy(), to_play.copy(), actions)
 
-    return len(states) / min(_seconds(once) for _ in range(5))
-
-
-def _seconds(work: Callable[[], None]) -> float:
-    begin = time.perf_counter()
-    work()
-    return max(1e-9, time.perf_counter() - begin)
+    return len(states) / max(1e-9, min(timeit.repeat(once, number=1, repeat=5)))
 
 
 # --- warnings ---
@@ -391,20 +382,16 @@ def _seconds(work: Callable[[], None]) -> float:
 def _advise(game: Game, findings: Findings) -> None:
     won = findings.last_mover_won
     if findings.cut:
-        numbers, one = ", ".join(map(str, findings.cut)), len(findings.cut) == 1
-        counts = "counts as a draw: game" if one else "count as draws: games"
         findings.warnings.append(
-            f"{len(findings.cut)} of {count_of(findings.num_games, 'random game')} {'was' if one else 'were'} cut "
-            f"after {count_of(game.max_plies, 'ply')} and {counts} {numbers}; by the rules of the game "
-            f"{'it goes' if one else 'they go'} on"
+            f"cut after {count_of(game.max_plies, 'ply')} and counted as a draw, though by the rules of the game it "
+            f"goes on: random game {', '.join(map(str, findings.cut))} of {findings.num_games}"
         )
     if len(won) >= FEW_WINS and not any(won):
         findings.warnings.append(
             f"in none of {len(won)} won games had the winner made the last ply. That is right where whoever moves last "
             f"loses; else, does `terminal_value` speak for the player to move? As it stands:\n{findings.end}"
         )
-    speed = findings.compiled_per_second or findings.plies_per_second
-    if speed < SLOW:
+    if (speed := findings.compiled_per_second or findings.plies_per_second) < SLOW:
         findings.warnings.append(f"the rules are slow: {speed:.0f} plies a second; a search needs thousands")
     if len(findings.outcomes) == 1 and findings.num_games >= 20:
         findings.warnings.append(

@@ -4,8 +4,7 @@ Writing: a temporary file in the same folder, flush and fsync, read it back and 
 fsync the folder. A process killed at any moment leaves the old file or the new one, and at worst a
 temporary file that `remove_stray_temporary_files` clears away.
 
-Reading: only regular files of bounded size; nothing is unpickled or evaluated, and no read waits. Whatever
-is wrong raises a `StorageError` of one sentence.
+Reading: only regular files of bounded size, without waiting. What is wrong raises a `StorageError` of one sentence.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ import numpy as np
 
 from alphazero.errors import InvalidSetting, StorageError, quote, shorten_path
 from alphazero.invocation import WINDOWS
-from alphazero.storage.systems import patiently, process_is_alive, sync
+from alphazero.storage.systems import patiently, process_is_alive, sync, sync_folder
 
 
 def check_output_file(option: str, path: Path) -> None:
@@ -62,7 +61,6 @@ def may_write(path: Path, overwrite: bool = False) -> bool:
 
 MAX_JSON_BYTES = 1 << 20
 """Bounds the memory for parsing, which is up to 25 times the file (for a list of empty dicts)."""
-
 MAX_LINE_BYTES = 1 << 20
 """The longest line of a file that is read line by line."""
 LINE_SEAL = "line_sha256"
@@ -76,8 +74,6 @@ _ADVICE = {
     (errno.EACCES, errno.EPERM, errno.EROFS): "make the folder writable or choose another one",
     (errno.ENOENT, errno.ENOTDIR): "its folder is gone: bring it back or choose another one",
 }
-_NO_FOLDER_SYNC = (errno.EINVAL, errno.EBADF, errno.ENOTSUP)
-"""The answers of file systems that sync no folders, as some of networks."""
 
 _times_reached: Counter[str] = Counter()
 _READ = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -123,7 +119,7 @@ def atomic_write(path: str | Path, content: bytes) -> str:
             fault_point("rename.before")
             patiently(os.replace, temporary, path)
             fault_point("rename.after")
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
         finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
@@ -139,10 +135,8 @@ def _copy_mode(old: Path, new: Path) -> None:
 
 
 def _temporary(path: Path) -> Path:
-    """A name that no other write has, be it of another thread, or of another container where we have the same number.
-
-    The number comes last: `remove_stray_temporary_files` asks whether its process lives.
-    """
+    """A name that no other write has, be it of another thread, or of another container where we have the same number,
+    which comes last: `remove_stray_temporary_files` asks whether its process lives."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.{os.getpid()}.tmp")
 
 
@@ -166,7 +160,7 @@ def append(path: str | Path, content: bytes) -> None:
                 file.truncate(size)  # else the next line would follow upon half of this one
                 raise
         if is_new:
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
     fault_point("append.after")
 
 
@@ -207,20 +201,6 @@ def open_own(path: Path, flags: int) -> Iterator[io.FileIO]:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise StorageError(sentence)
         yield file
-
-
-def _sync_folder(folder: Path) -> None:
-    try:
-        descriptor = os.open(folder, os.O_RDONLY)
-    except PermissionError:  # it may be written, but not read; on Windows no folder can be opened, nor need be
-        return
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_FOLDER_SYNC:
-            raise
-    finally:
-        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -275,8 +255,7 @@ def open_regular(path: str | Path) -> Iterator[io.FileIO]:
         raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
     if os.path.isdir(path):  # Windows would refuse to open it, as it does a file that somebody else has open
         raise StorageError(f"cannot read {shorten_path(path)}: it is a folder")
-    try:
-        # A pipe opened in the ordinary way would wait for its writer, perhaps for ever.
+    try:  # a pipe opened in the ordinary way would wait for its writer, perhaps for ever
         with open(patiently(os.open, path, _READ), "rb", buffering=0) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise StorageError(f"{path} is not a regular file; name a file")

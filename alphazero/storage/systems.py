@@ -5,9 +5,11 @@ On Windows an open file cannot be replaced or removed. On macOS `fsync` leaves t
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 from alphazero.invocation import WINDOWS
@@ -49,6 +51,21 @@ def sync(descriptor: int) -> None:
         except OSError:  # a file system that does not know it, as some of networks
             pass
     os.fsync(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Returns when the names of the folder's files lie on the disk."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # it may be written, but not read; on Windows no folder can be opened, nor need be
+        return
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EBADF, errno.ENOTSUP):  # file systems that sync none, as of networks
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def is_locked(descriptor: int) -> bool:

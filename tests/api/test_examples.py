@@ -12,8 +12,8 @@ import pytest
 import torch
 
 import alphazero as az
+from alphazero.api import matches as az_matches
 from alphazero.catalogue import registry
-from alphazero.players import contestants
 from alphazero.training.run import TrainedRun
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -301,7 +301,7 @@ def test_an_interrupted_match_ends_what_its_engines_do(monkeypatch: pytest.Monke
             opened.append(self)
 
     game = az.load_game("tictactoe")
-    monkeypatch.setattr(contestants, "make_player", lambda *_, **__: Interrupted(game))
+    monkeypatch.setattr(az_matches, "make_player", lambda *_, **__: Interrupted(game))
     with pytest.raises(KeyboardInterrupt):
         az.match("gtp:an-engine", Interrupted(game), game)
     assert len(opened) == 1

@@ -173,7 +173,7 @@ OTHERS = {
     "no game": (lambda: az.TorchNet(None, Tiny(TICTACTOE)), "takes a Game and a torch module, not a NoneType and a T"),
     "a run": (
         lambda: az.match(az.TrainedRun(registry.load("tictactoe"), Path("runs/a")), "random", TICTACTOE),
-        "^a contestant is .*the `net` of a run",
+        "^runs/a does not exist",
     ),
     "evaluate": (lambda: az.evaluate("4453", az.load_net("best", "connect4")), "takes a Position, not a str: "),
 }
@@ -209,7 +209,7 @@ def test_a_function_that_takes_a_position_plays_whatever_else_it_takes(function)
 
 @pytest.mark.parametrize("targets", ["a", [[1], [1, 2]]], ids=["text", "ragged"])
 def test_targets_that_are_no_numbers_are_one_sentence(targets, own_folder: Path):
-    with pytest.raises(InputError, match="^the value target gave .*: it must give one target for each ply"):
+    with pytest.raises(InputError, match="^the value target gave .* for each ply"):
         az.train("tictactoe", value_targets=lambda games, settings: targets, **SMALL)
 
 
@@ -250,7 +250,7 @@ def test_a_run_of_ones_own_net_is_opened_in_python(own_folder: Path):
     with pytest.raises(InputError, match="nowhere does not exist; name the folder of a run"):
         az.load_run("nowhere", "tictactoe")
     more = {"folder": "mine", "resume": True, "generations": 2, "progress": False}
-    with pytest.raises(InputError, match=r"networks of your own, made by Tiny: go on .* az.train\(..., net=Tiny, res"):
+    with pytest.raises(InputError, match=r"Tiny: go on .* az.train\(..., net=Tiny, res"):
         az.train("tictactoe", **more)
     assert az.train("tictactoe", net=Tiny, **more).generation == 2
     with pytest.raises(InputError, match="made by the function Tiny, which no text can name"):
@@ -265,7 +265,7 @@ def results(games, settings):
 def test_a_run_with_value_targets_of_ones_own_does_not_go_on_without_them(own_folder: Path):
     az.train("tictactoe", folder="mine", value_targets=results, **SMALL)
     more = {"folder": "mine", "resume": True, "generations": 2, "progress": False}
-    sentence = r"value targets of your own, by the function results: go on .* az.train\(..., value_targets=results, res"
+    sentence = r"value_targets .*: go on .* az.train\(..., value_targets=results, res"
     with pytest.raises(InputError, match=sentence):
         az.train("tictactoe", **more)
     assert az.train("tictactoe", value_targets=results, **more).generation == 2

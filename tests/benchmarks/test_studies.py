@@ -17,10 +17,10 @@ def test_every_study_has_its_file_and_its_place_on_the_page():
     assert set(STUDIES) == {"simulations", "temperature"}
     for name, path in STUDIES.items():
         found = read_tournament(path)
-        assert all(text.startswith("best@simulations=") for text in found["contestants"])
+        assert all(str(text).startswith("best@simulations=") for text in found["contestants"])
         insert(PAGE.read_text(), name, "")
     simulations = read_tournament(STUDIES["simulations"])["contestants"]
-    assert [int(text.split("=")[1]) for text in simulations] == [0, 20, 100, 200, 400, 800]
+    assert [int(str(text).split("=")[1]) for text in simulations] == [0, 20, 100, 200, 400, 800]
 
 
 def test_a_study_is_played_and_its_tables_are_written(tmp_path, capsys, monkeypatch):

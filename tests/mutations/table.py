@@ -227,7 +227,7 @@ MUTATIONS = [
     *in_file("alphazero/storage/files.py", "tests/reliability/test_second_lines.py",
         ("a file is on disk before it takes its place", "atomic_write", without("sync"),
          "test_a_file_is_on_disk_before_it_takes_its_place_and_its_name_after"),
-        ("the name of a file is on disk when a write returns", "atomic_write", without("_sync_folder"),
+        ("the name of a file is on disk when a write returns", "atomic_write", without("sync_folder"),
          "test_a_file_is_on_disk_before_it_takes_its_place_and_its_name_after"),
         ("added lines are on disk when the call returns", "append", without("sync"),
          "test_lines_are_on_disk_when_they_are_added_and_so_is_the_name_of_a_new_file"),

@@ -56,6 +56,46 @@ class Turn(NamedTuple):
     """The board as the player to move sees it."""
 
 
+class _Asked:
+    """The user's object, which is asked by one thread at a time, and whose answers are held to the interface."""
+
+    def __init__(self, made: Any, name: str):
+        self.made, self.name = made, name
+        self._calling = threading.Lock()  # the class may keep a board of its own while it computes
+
+    def call(self, method: str, *arguments: Any) -> Any:
+        try:
+            with self._calling:
+                return getattr(self.made, method)(*arguments)
+        except Exception as error:
+            raise GameError(f"{self.name}: {method} fails: {describe(error)}") from error
+
+    def numbers(self, method: str, board: Any) -> np.ndarray:
+        """The board as an array of two or three dimensions; a board of one is folded as getBoardSize says, or a row."""
+        with contextlib.suppress(ValueError):  # rows of different lengths
+            numbers = np.asarray(board)
+            if numbers.ndim in (1, 2, 3) and numbers.dtype.kind in "biuf":
+                folds = numbers.ndim == 1 and math.prod(self._rows_and_columns) == numbers.size
+                return numbers.reshape(self._rows_and_columns) if folds else np.atleast_2d(numbers)
+        wanted = "an array of numbers, of one to three dimensions, or an object whose `__array__` gives one"
+        raise self.fault(method, f"must give {wanted}, not {quote(board, 60)}")
+
+    @cached_property
+    def _rows_and_columns(self) -> tuple[int, int]:
+        """The board's size by getBoardSize; (0, 0) if that is not two numbers."""
+        try:
+            rows, columns = map(int, self.call("getBoardSize"))
+        except (TypeError, ValueError):
+            return 0, 0
+        return rows, columns
+
+    def fault(self, method: str, what: str) -> GameError:
+        """The error that says what is wrong with an answer, and where the user has written the method."""
+        code = getattr(getattr(self.made, method), "__code__", None)
+        where = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
+        return GameError(" ".join(f"{self.name}: {method} {what}{where}".split()))
+
+
 class GeneralGame(PythonGame[Turn]):
     """Wraps one instance; `name` is what it is called on the command line."""
 
@@ -64,27 +104,25 @@ class GeneralGame(PythonGame[Turn]):
     too_long = "the bound is ours, since such classes name none: let getGameEnded call a longer game a draw, as by 1e-4"
 
     def __init__(self, wrapped: Any, name: str):
-        self.wrapped = wrapped
+        self.wrapped, self._asked = wrapped, _Asked(wrapped, name)
         self.name = name  # type: ignore[misc]
-        self._calling = threading.Lock()  # the class may keep a board of its own while it computes
         self._warned = False
         with _random_numbers(1):
-            other = self._numbers("getInitBoard", self._call("getInitBoard"))
+            other = self._asked.numbers("getInitBoard", self._asked.call("getInitBoard"))
         with _random_numbers(0):  # some classes draw the start by lot, and every process must have the same one
-            self._start = self._call("getInitBoard")
-        board = self._numbers("getInitBoard", self._start)
+            self._start = self._asked.call("getInitBoard")
+        board = self._asked.numbers("getInitBoard", self._start)
         if not np.array_equal(board, other):
             logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
         shape = self._shape = board.shape
         # of three dimensions the first is that of planes if it is the smaller end, else the last
         self._axis = 0 if len(shape) == 3 and shape[0] < shape[2] else 2
         layers, height, width = np.moveaxis(board, self._axis, 0).shape if len(shape) == 3 else (1, *shape)
-        size = self._call("getActionSize")
+        size = self._asked.call("getActionSize")
         if not isinstance(size, int | float | np.integer) or not size >= 1 or size % 1:
-            raise self._fault("getActionSize", f"must give a whole number above 0, not {quote(size, 100)}")
+            raise self._asked.fault("getActionSize", f"must give a whole number above 0, not {quote(size, 100)}")
         self.num_actions = int(size)
-        plies = PLIES_PER_ACTION * max(self.num_actions, height * width)
-        self.max_plies = max(LEAST_PLIES, min(MOST_PLIES, plies))
+        self.max_plies = max(LEAST_PLIES, min(MOST_PLIES, PLIES_PER_ACTION * max(self.num_actions, height * width)))
         # the board's numbers, own, the opponent's, and a plane of ones, which tells a convolution where the board ends
         self.observation_shape = (3 * layers + 1, height, width)
         self._has_views = self._find_views()
@@ -95,7 +133,9 @@ class GeneralGame(PythonGame[Turn]):
         """Each player has a view of the board by getCanonicalForm; else it gives one board for both."""
         turn = self.begin()
         for _ in range(LOOKED_AHEAD):
-            view, other = (self._numbers("getCanonicalForm", x) for x in (turn.canonical, self._view_of_other(turn)))
+            view, other = (
+                self._asked.numbers("getCanonicalForm", x) for x in (turn.canonical, self._view_of_other(turn))
+            )
             if not np.array_equal(view, other):
                 return True
             actions = np.flatnonzero(self._valid(turn))
@@ -110,14 +150,16 @@ class GeneralGame(PythonGame[Turn]):
         return self._turn(self._start, 1)
 
     def after(self, position: Turn, action: int) -> Turn:
-        answer = self._call("getNextState", _copied(position.board), position.player, action)
+        answer = self._asked.call("getNextState", _copied(position.board), position.player, action)
         try:
             board, player = answer
             if player in (1, -1):
                 return self._turn(board, int(player))
         except (TypeError, ValueError):  # not two values, or an array for the player
             pass
-        raise self._fault("getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}")
+        raise self._asked.fault(
+            "getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}"
+        )
 
     def allowed(self, position: Turn) -> list[int]:
         return np.flatnonzero(self._valid(position)).tolist()
@@ -126,16 +168,17 @@ class GeneralGame(PythonGame[Turn]):
         return self._ended(position) != 0
 
     def result(self, position: Turn) -> float:
-        value = self._ended(position)
-        return float(np.sign(value)) if abs(value) > DRAW else 0.0
+        return float(np.sign(value)) if abs(value := self._ended(position)) > DRAW else 0.0
 
     def player(self, position: Turn) -> int:
         return 0 if position.player == 1 else 1
 
     def planes(self, position: Turn) -> np.ndarray:
-        board = self._numbers("getCanonicalForm", position.canonical).astype(np.float32)
+        board = self._asked.numbers("getCanonicalForm", position.canonical).astype(np.float32)
         if board.shape != self._shape:
-            raise self._fault("getCanonicalForm", f"must give boards of one shape, {self._shape}, not {board.shape}")
+            raise self._asked.fault(
+                "getCanonicalForm", f"must give boards of one shape, {self._shape}, not {board.shape}"
+            )
         board = np.moveaxis(board, self._axis, 0) if board.ndim == 3 else board[None]
         mover = 1 if self._has_views else position.player  # where both players see one board, this tells who moves
         ones = np.full((1, *board.shape[1:]), mover, np.float32)
@@ -143,16 +186,18 @@ class GeneralGame(PythonGame[Turn]):
 
     def _turn(self, board: Any, player: int) -> Turn:
         board = _copied(board)
-        return Turn(board, player, self._call("getCanonicalForm", _copied(board), player))
+        return Turn(board, player, self._asked.call("getCanonicalForm", _copied(board), player))
 
     def _view_of_other(self, turn: Turn) -> Any:
-        return self._call("getCanonicalForm", _copied(turn.board), -turn.player)
+        return self._asked.call("getCanonicalForm", _copied(turn.board), -turn.player)
 
     def _valid(self, turn: Turn) -> np.ndarray:
-        valid = np.asarray(self._call("getValidMoves", _copied(turn.canonical), 1))
+        valid = np.asarray(self._asked.call("getValidMoves", _copied(turn.canonical), 1))
         if valid.shape != (self.num_actions,) or valid.dtype.kind not in "biuf":
             wanted = f"must give {self.num_actions} numbers, as getActionSize says"
-            raise self._fault("getValidMoves", f"{wanted}, not an array of shape {valid.shape} and type {valid.dtype}")
+            raise self._asked.fault(
+                "getValidMoves", f"{wanted}, not an array of shape {valid.shape} and type {valid.dtype}"
+            )
         return valid
 
     def _ended(self, turn: Turn) -> float:
@@ -171,9 +216,8 @@ class GeneralGame(PythonGame[Turn]):
             return value
         if not self._warned:
             self._warned = True
-            both = "won" if value > 0 else "lost"
             told = "%s: getGameEnded says that both players have %s; this counts as a draw, which should be as 1e-4"
-            logger.warning(told, self.name, both)
+            logger.warning(told, self.name, "won" if value > 0 else "lost")
         return DRAW / 2
 
     @cached_property
@@ -192,45 +236,10 @@ class GeneralGame(PythonGame[Turn]):
         return False
 
     def _ended_for(self, board: Any, player: int) -> float:
-        answer = self._call("getGameEnded", _copied(board), player)
-        value = np.asarray(answer)
+        value = np.asarray(answer := self._asked.call("getGameEnded", _copied(board), player))
         if value.size != 1 or value.dtype.kind not in "biuf" or np.isnan(value).any():
-            raise self._fault("getGameEnded", f"must give a number, not {quote(answer, 100)}")
+            raise self._asked.fault("getGameEnded", f"must give a number, not {quote(answer, 100)}")
         return float(value.item())
-
-    # --- asking the wrapped class ---
-
-    def _call(self, method: str, *arguments: Any) -> Any:
-        try:
-            with self._calling:
-                return getattr(self.wrapped, method)(*arguments)
-        except Exception as error:
-            raise GameError(f"{self.name}: {method} fails: {describe(error)}") from error
-
-    def _numbers(self, method: str, board: Any) -> np.ndarray:
-        """The board as an array of two or three dimensions; a board of one is folded as getBoardSize says, or a row."""
-        with contextlib.suppress(ValueError):  # rows of different lengths
-            numbers = np.asarray(board)
-            if numbers.ndim in (1, 2, 3) and numbers.dtype.kind in "biuf":
-                folds = numbers.ndim == 1 and math.prod(self._rows_and_columns) == numbers.size
-                return numbers.reshape(self._rows_and_columns) if folds else np.atleast_2d(numbers)
-        wanted = "an array of numbers, of one to three dimensions, or an object whose `__array__` gives one"
-        raise self._fault(method, f"must give {wanted}, not {quote(board, 60)}")
-
-    @cached_property
-    def _rows_and_columns(self) -> tuple[int, int]:
-        """The board's size by getBoardSize; (0, 0) if that is not two numbers."""
-        try:
-            rows, columns = map(int, self._call("getBoardSize"))
-        except (TypeError, ValueError):
-            return 0, 0
-        return rows, columns
-
-    def _fault(self, method: str, what: str) -> GameError:
-        """The error that says what is wrong with an answer, and where the user has written the method."""
-        code = getattr(getattr(self.wrapped, method), "__code__", None)
-        where = f" ({code.co_filename}, line {code.co_firstlineno})" if code else ""
-        return GameError(" ".join(f"{self.name}: {method} {what}{where}".split()))
 
     # --- symmetries ---
 
@@ -283,7 +292,7 @@ class GeneralGame(PythonGame[Turn]):
         ]
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        board = self._numbers("getNextState", self.object_of(state).board)
+        board = self._asked.numbers("getNextState", self.object_of(state).board)
         if board.ndim != 2 or set(np.unique(board)) - {-1, 0, 1}:
             return str(board)
         return "\n".join(" ".join(".XO"[int(cell)] for cell in row) for row in board)
