@@ -209,7 +209,7 @@ def test_openings_of_a_wrapped_game_are_different_positions():
         ("random greedy --openings fair", "unknown kind of openings 'fair' (allowed: balanced, none, random)"),
         ("random greedy --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
         ("random greedy mcts:2 --game tictactoe --openings balanced", "nothing tells which openings of tictactoe"),
-        ("random human --openings balanced", "games with a human begin at the start"),
+        ("random human --openings balanced", "--openings out"),
     ],
 )
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypatch, tmp_path):
