@@ -87,15 +87,11 @@ def append_records(path: Path, records: Sequence[GameRecord]) -> None:
 
 def line_of(record: GameRecord) -> str:
     """The game as a line of JSON, without the seal that `write_records` gives it."""
-    return to_json(_as_saved(record), None).decode().strip()
-
-
-def _as_saved(record: GameRecord) -> dict[str, Any]:
-    return {**asdict(record), "seconds": [round(s, 6) for s in record.seconds]}
+    return to_json(asdict(record), None).decode().strip()
 
 
 def _lines(records: Sequence[GameRecord]) -> bytes:
-    return b"".join(sealed_line(_as_saved(record)) for record in records)
+    return b"".join(sealed_line(asdict(record)) for record in records)
 
 
 def read_records(path: Path, whole: bool = True) -> list[GameRecord]:

@@ -36,6 +36,7 @@ def records_of(
         if number in kept:
             continue
         words = words_of(game.start(), actions)
+        seconds = round(seconds[0], 6), round(seconds[1], 6)  # as a file has them: what is said once is said again
         swapped = number % 2 == 1
         found.append(
             GameRecord(

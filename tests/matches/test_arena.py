@@ -361,6 +361,14 @@ def test_some_games_of_a_match_are_the_same_games():
     assert len(part.game_seconds) == 4
 
 
+def test_the_records_of_a_match_are_those_that_its_file_gives_back(tmp_path):
+    kernels = KERNELS["tictactoe"]
+    result = Arena(kernels, RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2), 4, seed=3).play()
+    records = records_of(result, TIC_TAC_TOE, "tictactoe", ("random", "greedy"), 3)
+    write_records(tmp_path / "games.jsonl", records)
+    assert read_records(tmp_path / "games.jsonl") == records
+
+
 def test_a_game_that_goes_on_after_its_max_plies_ends_the_match():
     class Shorter(DoubleMove):
         max_plies = 11
