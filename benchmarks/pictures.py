@@ -21,9 +21,6 @@ from alphazero.storage.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
 MEASUREMENTS = ROOT / "docs" / "data" / "connect4_accuracy.csv"
-SEARCHED = "444443256"
-"""The Connect Four position that is searched."""
-SIMULATIONS = 400
 POSITIONS = {
     "breakthrough": "c2-c3 d5-d4 b2-b3 e5-e4 d2-d3 b5-b4 c3xb4 d4xe3 f2xe3 c5xb4",
     "connect4": "44444 3 2 3 3 5 5 2 2 2",
@@ -53,21 +50,15 @@ def main(argv: list[str]) -> None:
     if not config.folder.parent.is_dir():
         raise InvalidSetting(f"--folder takes a folder, or a new one in a folder, not {str(config.folder)!r:.200}")
     config.folder.mkdir(exist_ok=True)
-    for name, svg in {**boards(), "connect4_search": search()}.items():
+    for name, svg in boards().items():
         atomic_write(config.folder / f"{name}.svg", svg.encode())
     draw_accuracy(config.folder / "connect4_accuracy.svg")
-    print(f"{config.folder} holds {len(POSITIONS) + 2} pictures.")
+    print(f"{config.folder} holds {len(POSITIONS) + 1} pictures.")
 
 
 def boards() -> dict[str, str]:
     """A position of every game, by its name."""
     return {name: az.load_game(name).position(moves).svg() for name, moves in POSITIONS.items()}
-
-
-def search() -> str:
-    """A Connect Four position with the visits and values of a search by the best network."""
-    game = az.load_game("connect4")
-    return az.search(game.position(SEARCHED), az.load_net("best", game), simulations=SIMULATIONS).svg()
 
 
 def draw_accuracy(path: Path) -> None:

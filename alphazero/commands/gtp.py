@@ -7,7 +7,6 @@ alphazero gtp minimax:4 --game othello
 from __future__ import annotations
 
 import contextlib
-import io
 import queue
 import sys
 import threading
@@ -64,9 +63,6 @@ def _lines_of(stream: TextIO | None) -> tuple[Iterator[str], Callable[[], bool]]
     A stream that is closed, or None as one that was closed before we began, has no more lines.
     """
     arrived: queue.Queue[str | None] = queue.Queue()
-
-    if isinstance(stream, io.TextIOWrapper):
-        stream.reconfigure(errors="replace")  # bytes that are no text must not end the thread that reads
 
     def read() -> None:
         try:

@@ -22,16 +22,6 @@ def test_the_pictures_of_boards_are_up_to_date(name: str):
     assert (FOLDER / f"{name}.svg").read_text(encoding="utf-8") == svg, "run python -m benchmarks.pictures"
 
 
-def test_the_picture_of_a_search_shows_the_searched_position():
-    game = registry.load("connect4").game
-    drawn = ElementTree.parse(FOLDER / "connect4_search.svg").getroot()
-    plain = ElementTree.fromstring(game.position(pictures.SEARCHED).svg())
-    tag = "{http://www.w3.org/2000/svg}title"
-    assert [title.text for title in drawn.iter(tag)] == [title.text for title in plain.iter(tag)]
-    numbers = [float(text.text) for text in drawn.iter("{http://www.w3.org/2000/svg}text") if text.text[0] in "+-"]
-    assert len(numbers) >= 3 and numbers[-1] == max(numbers) > 0.8, "the best move, drawn last, wins"
-
-
 def test_the_chart_has_a_line_for_each_run(tmp_path: Path):
     pytest.importorskip("matplotlib")
     pictures.draw_accuracy(tmp_path / "chart.svg")

@@ -26,8 +26,8 @@ def in_file(file: str, tests: str, *rows: tuple[str, str, Edit, str]) -> Iterato
 
 
 MUTATIONS = [
-    *in_file("alphazero/commands/gtp.py", "tests/commands/test_gtp.py",
-        ("bytes that are no text do not end the engine that we are", "_lines_of", without("reconfigure"),
+    *in_file("alphazero/invocation.py", "tests/commands/test_gtp.py",
+        ("bytes that are no text do not end the engine that we are", "take_any_text", without("reconfigure"),
          "test_bytes_that_are_no_text_are_an_unknown_command"),
     ),
     *in_file("alphazero/commands/program.py", "tests/commands/test_program.py",
