@@ -8,7 +8,7 @@ from typing import Annotated
 
 import tyro
 
-from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions
+from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, argument, positional
 from alphazero.commands.shared import parse, spare_files
 from alphazero.commands.tournament import play_and_rate, report
 from alphazero.players.contestants import load_game
@@ -25,8 +25,12 @@ class LadderConfig(TournamentOptions):
 
     run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """The run folder, as in runs/connect4-1; without --folder it keeps the games."""
-    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("CONTESTANT ...")] = ()
     """Further contestants, as for the command pit."""
+    games: Annotated[int | None, argument("INT", "20")] = None
+    """Games per pair of contestants; each contestant begins half of them."""
+    simulations: Annotated[int | None, argument("INT", "16")] = None
+    """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
 
 
 def main(argv: list[str]) -> None:

@@ -30,6 +30,11 @@ def argument(metavar: str, default: str, text: str | None = None) -> Any:
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})", help=text)
 
 
+def positional(metavar: str) -> Any:
+    """Names the words that need no option; the help tells no default of theirs."""
+    return tyro.conf.arg(metavar=metavar, help_behavior_hint="")
+
+
 Contestant = Annotated[
     ContestantText,
     tyro.constructors.PrimitiveConstructorSpec(
@@ -87,11 +92,9 @@ class MatchOptions:
     """The options of `pit`, `tournament` and `ladder`."""
 
     game: GameName = None
-    games: Annotated[int | None, argument("INT", "100; 2 with a human, 20 in a ladder, at most 20,000 with --sprt")] = (
-        None
-    )
+    games: Annotated[int | None, argument("INT", "100")] = None
     """Games per pair of contestants; each contestant begins half of them."""
-    simulations: Annotated[int | None, argument("INT", "200 for nets, 16 in a ladder; mcts needs a number")] = None
+    simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
     """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
     openings: Annotated[str, argument("KIND", "random")] = "random"
     """Openings: random (a few random plies), balanced (random plies to an even position) or none (the start).

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Annotated
 
 import tyro
 
 from alphazero.commands import ladder, replay, serve, tournament
-from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, argument
+from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, argument, positional
 from alphazero.commands.shared import keep_apart, parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
 from alphazero.game.kernels import kernels_of
@@ -25,8 +24,8 @@ from alphazero.players.contestants import load_game, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json
 
-ELSEWHERE = {"--replay": replay.main, "--ladder": ladder.main, "--tournament": tournament.main}
-"""First words that stand for commands of their own, which were parts of this one."""
+ELSEWHERE = {"--replay": replay, "--ladder": ladder, "--tournament": tournament, "--web": serve}
+"""Words that stand for commands of their own, which were parts of this one."""
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,10 @@ class PitConfig(MatchOptions):
     Othello). Contestants that search take settings, as in runs/c4@simulations=200,temperature=0.2.
     """
 
-    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B")] = ()
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B")] = ()
     """The contestants. The options for more than two are those of `alphazero tournament`."""
+    games: Annotated[int | None, argument("INT", "100; 2 with a human, at most 20,000 with --sprt")] = None
+    """Games; each contestant begins half of them."""
     sprt: Annotated[str | None, argument("ELO0,ELO1", "none")] = None
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
@@ -62,19 +63,21 @@ class PitConfig(MatchOptions):
         return None if self.sprt is None else Sprt.parse(self.sprt)
 
 
+_MORE = (each.name for each in fields(tournament.TournamentConfig) if each.name not in PitConfig.__dataclass_fields__)
+FOR_MORE = {f"--{name.replace('_', '-')}" for name in _MORE}
+"""Options of tournaments alone."""
+
+
 def main(argv: list[str]) -> None:
-    if argv and argv[0] in ELSEWHERE:
-        ELSEWHERE[argv[0]](argv[1:])
-    elif "--web" in argv:
-        serve.main([word for word in argv if word != "--web"])
-    elif len(list(itertools.takewhile(lambda word: not word.startswith("-"), argv))) > 2:
+    for word, command in ELSEWHERE.items():
+        if word in argv:
+            command.main([other for other in argv if other != word])
+            return
+    asked = {word.partition("=")[0] for word in argv}
+    if asked & FOR_MORE or len((config := parse(PitConfig, argv, command="pit")).contestants) > 2:
         tournament.main(argv)
     else:
-        config = parse(PitConfig, argv, command="pit")
-        if len(config.contestants) > 2:
-            tournament.main(argv)
-        else:
-            play(config)
+        play(config)
 
 
 def play(config: PitConfig) -> None:

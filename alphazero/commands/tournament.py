@@ -11,7 +11,7 @@ import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions
+from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.game.record import GameRecord
 from alphazero.interruption import saying
@@ -29,7 +29,7 @@ from alphazero.tournaments.tournament import FOLDER, default_folder, make_tourna
 class TournamentConfig(TournamentOptions):
     """Plays a tournament of three or more contestants, and rates them. `alphazero pit --help` says what they can be."""
 
-    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="A B C ...")] = ()
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B C ...")] = ()
     """The contestants; or a file FILE.toml with the contestants and settings, which the options here replace."""
     gauntlet: bool = False
     """The first contestant plays all others, and the others do not play each other."""

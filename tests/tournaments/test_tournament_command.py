@@ -117,6 +117,15 @@ def test_a_tournament_that_is_not_finished_shows_its_table(tmp_path, capsys, err
     assert f"of 3 contestants, {played:,} games" in said and 200 <= played < 600
 
 
+@pytest.mark.parametrize("first", ["--gauntlet", "--anchor=greedy", "--tournament", "--game=tictactoe"])
+def test_options_may_stand_before_the_contestants(first, tmp_path, capsys):
+    names = ["random", "greedy", "minimax:1"]
+    assert run_pit(first, *names, "--game", "tictactoe", "--games", 2, "--folder", tmp_path / "t") == 0
+    shown = capsys.readouterr().out
+    assert f"{'gauntlet' if first == '--gauntlet' else 'round-robin'} of 3 contestants" in shown
+    assert (" greedy is 0;" in shown) == ("greedy" in first)
+
+
 def test_the_advice_after_a_tournament_can_be_followed(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = 'contestants = ["random", "greedy", "minimax:1"]\ngame = "tictactoe"\n'
@@ -141,7 +150,7 @@ WRONG = [
     ("random greedy human", "leave human out"),
     ("random greedy gredy", "did you mean 'greedy'?"),
     ("random greedy none.safetensors", "'none.safetensors' is no file or folder here"),
-    ("random greedy --gauntlet", "unknown option '--gauntlet'"),
+    ("random greedy --gauntlet", "a tournament takes three contestants or more, not 2"),
     ("--tournament random greedy", "a tournament takes three contestants or more, not 2"),
     ("random greedy mcts:5 --folder a.toml", "cannot make the folder a.toml"),
     ("--tournament none.toml", "there is no file none.toml"),
