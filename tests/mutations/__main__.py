@@ -1,7 +1,7 @@
 """Removes one protection after another from a copy of the program, and says which test notices.
 
     python -m tests.mutations            # all of them: about ten minutes
-    python -m tests.mutations sign mask  # those with one of these words in their description
+    python -m tests.mutations lock sign  # those with one of these words in their file, place or test
 
 First all tests are run on the copy as it is, since a test that fails anyway notices nothing. The exit status is 0 if
 every mutation is caught, 1 if one survives, 2 if the list does not fit the source.
@@ -63,7 +63,7 @@ def mutated(mutation: Mutation) -> str:
     try:
         mutation.edit(function_in(tree, mutation.place))
     except ValueError as error:
-        raise ValueError(f"{mutation.protection!r} does not fit {mutation.file} {mutation.place}: {error}") from error
+        raise ValueError(f"{mutation.name} does not fit: {error}") from error
     return ast.unparse(ast.fix_missing_locations(tree))
 
 
@@ -91,7 +91,7 @@ def main(words: Sequence[str]) -> int:
     if {"-h", "--help"} & set(words):
         print(__doc__)
         return 0
-    chosen = [each for each in MUTATIONS if not words or any(word in each.protection for word in words)]
+    chosen = [each for each in MUTATIONS if not words or any(word in each.name for word in words)]
     try:
         for mutation in chosen:
             mutated(mutation)
@@ -109,7 +109,7 @@ def main(words: Sequence[str]) -> int:
         verdicts = []
         for number, mutation in enumerate(chosen, 1):
             verdicts.append(verdict(mutation, folder))
-            print(f"{number:3} of {len(chosen)}  {mutation.protection}: {verdicts[-1]}", flush=True)
+            print(f"{number:3} of {len(chosen)}  {mutation.name}: {verdicts[-1]}", flush=True)
     caught = sum(text.startswith("caught") for text in verdicts)
     print(f"{caught} of {len(chosen)} mutations caught in {time.monotonic() - begin:.0f} s")
     return 0 if caught == len(chosen) else 1
