@@ -1,13 +1,10 @@
 """Ctrl-C and SIGTERM: a command ends in order, soon, and always.
 
-The first signal raises KeyboardInterrupt or Terminated in the main thread, or calls the listener of a block that
-`raises` none. That alone is not enough: an exception raised in a callback of a C library is printed and forgotten, and
-a C library that computes is not interrupted. So the signal is also noted, long work asks `check` or `asked` between its
-steps, and a thread of its own ends the process PATIENCE seconds later. A second signal ends it at once, and so does any
-signal while modules are imported, and after the end of a command. Files are written whole or not at all, so finished
-work stays.
-
-In a notebook or a program of the user's own, where no handler was installed, nothing in here does anything.
+The first signal raises KeyboardInterrupt or Terminated in the main thread, unless a listener says that it need not.
+That alone is not enough: an exception raised in a callback of a C library is forgotten, and a C library that computes
+is not interrupted. So long work asks `check` or `asked` between its steps, and a thread of its own ends the process
+PATIENCE seconds later. A second signal ends it at once, and so does any signal before and after a command. In a program
+of the user's own, which does not call `install`, nothing in here does anything.
 """
 
 from __future__ import annotations
@@ -26,23 +23,20 @@ from alphazero.errors import Terminated
 
 PATIENCE = 1.5
 """Seconds that a command has to end in order."""
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+"""The signals, and what Python does about them by itself."""
 
 
 class _State:
     """All that is known about the signals of this process."""
 
-    end: Callable[[], None] | None = None
-    """Removes the handlers; None as long as none is installed."""
-    at_once = False
-    """There is nothing to end in order."""
+    in_order = False
+    """A command runs, which is to end in order."""
     number = 0
     """The first signal received; 0 if there was none."""
     handled = 0
     """Signals that the main thread has seen."""
-    listeners: tuple[Callable[[int], object], ...] = ()
-    raises = True
-    """An exception is raised in the main thread."""
+    listeners: tuple[tuple[Callable[[int], object], bool], ...] = ()
     sentence: Callable[[], str] | None = None
     said = False
     stderr = 2
@@ -71,37 +65,31 @@ def exit_code() -> int:
     return 128 + (_state.number or signal.SIGINT)
 
 
-def say() -> None:
-    """Prints the one sentence about the end to stderr; a second call does nothing."""
-    with _saying:
-        if text := _take_sentence():
-            print(text, file=sys.stderr, flush=True)
-
-
 def install() -> None:
     """Handles both signals until the process ends: at once, but for the time of `handled` blocks."""
-    _state.at_once = True
-    _begin()
+    ours, theirs = socket.socketpair()
+    theirs.setblocking(False)
+    # written by C code as soon as a signal arrives, whatever the main thread is doing
+    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as Ctrl-C is for a job in the background of a script
+            signal.signal(number, _handle)
+    with contextlib.suppress(OSError):  # it is closed
+        _state.stderr = os.dup(2)  # another file may stand in for it when the process ends
+    threading.Thread(target=_listen, args=(ours, theirs), name="signals", daemon=True).start()
     atexit.register(_end_process)
+    if hasattr(os, "register_at_fork"):  # a child's signals would be written to the connection of its parent
+        os.register_at_fork(after_in_child=_forget)
 
 
 @contextlib.contextmanager
 def handled() -> Iterator[None]:
-    """A command that is to end in order runs in here. Without `install`, its handlers are removed at the end."""
-    if threading.current_thread() is not threading.main_thread():  # only that one can handle signals
-        yield
-        return
-    installed = _state.end is not None
-    if not installed:
-        _begin()
-    _state.at_once = False
+    """A command that is to end in order runs in here."""
+    _state.in_order, _state.said, _state.sentence = True, False, None
     try:
         yield
     finally:
-        if installed:
-            _state.at_once = True
-        elif _state.end is not None and not asked():  # else the process ends now, or PATIENCE after the signal
-            _state.end()
+        _state.in_order = False
 
 
 @contextlib.contextmanager
@@ -110,15 +98,14 @@ def listening(listener: Callable[[int], object], raises: bool = True) -> Iterato
 
     If it `raises` no exception, the work must look about every second at what the listener sets.
     """
-    before, _state.raises = _state.raises, raises and _state.raises
-    _state.listeners += (listener,)
+    before = _state.listeners
+    _state.listeners += ((listener, raises),)
     try:
         if asked():  # and the exception was swallowed
             listener(_state.number)
         yield
     finally:
-        _state.raises = before
-        _state.listeners = tuple(each for each in _state.listeners if each is not listener)
+        _state.listeners = before
 
 
 @contextlib.contextmanager
@@ -144,10 +131,10 @@ def held_back() -> Iterator[None]:
 
 
 def _end_process() -> None:
-    """The last function of Python that a process calls.
+    """The last function of Python that a process calls: then the system's handlers take over, with other exit codes.
 
-    After it the system's own handlers would take over, which have other exit codes; and a library that still computes
-    on a thread, as when the page loads its first net, would abort an interrupted process while it is unloaded.
+    And a library that still computes on a thread, as when the page loads its first net, would abort an interrupted
+    process while it is unloaded.
     """
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
@@ -158,73 +145,44 @@ def _end_process() -> None:
         os._exit(exit_code())
 
 
-def _begin() -> None:
-    """Installs the handlers and the thread."""
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    # written by C code as soon as a signal arrives, whatever the main thread is doing
-    fd_before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-    # what is ignored stays so, as Ctrl-C for a job in the background of a script
-    heeded = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, _handle) for number in heeded}
-    with contextlib.suppress(OSError):  # it is closed
-        _state.stderr = os.dup(2)  # another file may stand in for it when the process ends
-    threading.Thread(target=_listen, args=(ours,), name="signals", daemon=True).start()
-
-    def end() -> None:
-        global _state
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        signal.set_wakeup_fd(fd_before)
-        theirs.close()
-        if _state.stderr != 2:
-            os.close(_state.stderr)
-        _state = _State()
-
-    _state.end = end
-
-
-if hasattr(os, "register_at_fork"):  # the signals of a child would be written to its parent's connection
-    os.register_at_fork(after_in_child=lambda: _state.end and _state.end())
+def _forget() -> None:
+    global _state
+    _state = _State()
+    signal.set_wakeup_fd(-1)
+    for number, default in SIGNALS.items():
+        if signal.getsignal(number) is _handle:
+            signal.signal(number, default)
 
 
 def _handle(number: int, frame: FrameType | None) -> None:
     """Runs in the main thread between two instructions of Python."""
     _state.handled += 1
-    if _state.at_once or _state.handled > 1:
+    if not _state.in_order or _state.handled > 1:
         _leave(number)
     _note(number)
     # the compiler asks `check`: an exception in one of its callbacks would be printed and forgotten
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] not in ("numba", "llvmlite"):
         frame = frame.f_back
-    if _state.raises and frame is None:
+    if frame is None and all(raises for _, raises in _state.listeners):
         check()
 
 
-def _listen(connection: socket.socket) -> None:
-    """Runs in a thread of its own, beside C code that the main thread waits for."""
-    state = _state
-    try:
-        while (number := connection.recv(1)) and number[0] not in SIGNALS:
-            pass  # signals of somebody else's
-        if not number:
-            return
-        if not state.at_once:
-            _note(number[0])
-            connection.settimeout(PATIENCE)
-            with contextlib.suppress(TimeoutError):
-                if not connection.recv(1):
-                    return
-        if state is _state:
-            _leave(number[0])
-    finally:
-        connection.close()
+def _listen(connection: socket.socket, theirs: socket.socket) -> None:
+    """Runs in a thread of its own, beside C code that the main thread waits for; keeps the other end open."""
+    while (number := connection.recv(1)[0]) not in SIGNALS:
+        pass  # signals of somebody else's
+    if _state.in_order:
+        _note(number)
+        connection.settimeout(PATIENCE)
+        with contextlib.suppress(TimeoutError):
+            connection.recv(1)
+    _leave(number)
 
 
 def _note(number: int) -> None:
     if not _state.number:
         _state.number = number
-        for listener in _state.listeners:
+        for listener, _ in _state.listeners:
             listener(number)
 
 
@@ -238,6 +196,13 @@ def _leave(number: int) -> None:
         with contextlib.suppress(Exception):
             act()
     os._exit(exit_code())
+
+
+def say() -> None:
+    """Prints the one sentence about the end to stderr; a second call does nothing."""
+    with _saying:
+        if text := _take_sentence():
+            print(text, file=sys.stderr, flush=True)
 
 
 def _take_sentence() -> str:

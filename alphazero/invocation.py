@@ -19,8 +19,6 @@ SCRIPTS = {"train": "main.py", "pit": "pit.py"}
 """The commands that have a script in the clone."""
 WINDOWS = os.name == "nt"
 """Its shells quote and its files behave in ways of their own."""
-PARAMETERS = {"run": "folder"}
-"""Flags whose parameter in Python has another name."""
 _takes_flags = False
 
 
@@ -40,16 +38,29 @@ def option(name: str, value: object = None) -> str:
 
     With a value, `--device cpu` (quoted for a shell) or `device='cpu'`; a flag that takes none has the value True.
     """
-    if not _takes_flags:
-        name, value = PARAMETERS.get(name, name), str(value) if isinstance(value, Path) else value
-        return name if value is None else f"{name}={value!r}"
-    flag = f"--{name.replace('_', '-')}"
-    return flag if value is None or value is True else quoted(flag, value)
+    if _takes_flags:
+        return quoted(f"--{name.replace('_', '-')}", *([] if value is None or value is True else [value]))
+    name = "folder" if name == "run" else name
+    return name if value is None else f"{name}={str(value) if isinstance(value, Path) else value!r}"
 
 
 def command_line(command: str, *arguments: object) -> str:
     """The line that runs one of our commands, quoted for a shell."""
-    return quoted(*_program(command), *arguments)
+    script = ROOT / SCRIPTS.get(command, SCRIPTS["train"])
+    start = ["python", "-m", "alphazero", command]
+    if module_line() != "python -m alphazero":
+        if Path(sys.argv[0]).stem == "alphazero" or not script.is_file():
+            start = ["alphazero", command]
+        elif command in SCRIPTS:
+            is_here = os.path.exists(script.name) and script.samefile(script.name)
+            start = ["python", script.name if is_here else str(script)]
+    return quoted(*start, *arguments)
+
+
+def module_line() -> str | None:
+    """`python -m games.connect4.benchmark` if Python was started so, for usage lines; else None."""
+    started = getattr(sys.modules["__main__"], "__spec__", None)
+    return None if started is None else f"python -m {started.name.removesuffix('.__main__')}"
 
 
 def quoted(*words: object) -> str:
@@ -80,37 +91,12 @@ def _quote_for_windows(word: str) -> str:
 
 def split_command(line: str) -> list[str]:
     """The words of another program's command line, as a shell takes them; raises ValueError."""
-    if not WINDOWS:
-        return shlex.split(line)
-    # a backslash is a part of a path there
-    return [re.sub(r'^(["\'])(.*)\1$', r"\2", word, flags=re.DOTALL) for word in shlex.split(line, posix=False)]
+    words = shlex.split(line, posix=not WINDOWS)  # a backslash is a part of a path there
+    return [word.strip("\"'") for word in words] if WINDOWS else words
 
 
 def take_any_text() -> None:
     """Lets the process print and read what its streams' encodings do not have, such as pictures of boards."""
-    for stream, errors in (
-        (sys.stdout, "backslashreplace"),  # names of files can hold what no text can
-        (sys.stderr, "backslashreplace"),
-        (sys.stdin, "replace"),  # bytes that are no text are no word of ours either
-    ):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)
-
-
-def module_line() -> str | None:
-    """`python -m games.connect4.benchmark` if Python was started so, for usage lines; else None."""
-    started = getattr(sys.modules["__main__"], "__spec__", None)
-    return None if started is None else f"python -m {started.name.removesuffix('.__main__')}"
-
-
-def _program(command: str) -> list[str]:
-    started = getattr(sys.modules["__main__"], "__spec__", None)
-    if started is not None and started.name == "alphazero.__main__":
-        return ["python", "-m", "alphazero", command]
-    if Path(sys.argv[0]).stem == "alphazero" or not all((ROOT / script).is_file() for script in SCRIPTS.values()):
-        return ["alphazero", command]
-    if command in SCRIPTS:
-        script = ROOT / SCRIPTS[command]
-        is_here = os.path.exists(script.name) and script.samefile(script.name)
-        return ["python", script.name if is_here else str(script)]
-    return ["python", "-m", "alphazero", command]
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # bytes that are no text are no word of ours either
+            stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")

@@ -51,6 +51,7 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     """
     _open_closed_streams()
     if argv is None:  # the process is ours
+        interruption.install()
         take_any_text()
     # no colours where there is no terminal, or one that knows none
     plain = os.environ.get("TERM") == "dumb"

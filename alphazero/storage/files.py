@@ -69,10 +69,10 @@ LINE_SEAL = "line_sha256"
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,199}")
 _TEMPORARY_NAME = re.compile(r"\..+\.(\d{1,9})\.tmp")
 _ADVICE = {
-    (errno.ENOSPC, errno.EDQUOT): "free some space or choose another folder",
-    (errno.EFBIG,): "raise the limit on file sizes (ulimit -f) or choose another folder",
-    (errno.EACCES, errno.EPERM, errno.EROFS): "make the folder writable or choose another one",
-    (errno.ENOENT, errno.ENOTDIR): "its folder is gone: bring it back or choose another one",
+    errno.EFBIG: "raise the limit on file sizes (ulimit -f) or choose another folder",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "free some space or choose another folder"),
+    **dict.fromkeys((errno.EACCES, errno.EPERM, errno.EROFS), "make the folder writable or choose another one"),
+    **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "its folder is gone: bring it back or choose another one"),
 }
 
 _times_reached: Counter[str] = Counter()
@@ -94,27 +94,20 @@ def atomic_write(path: str | Path, content: bytes) -> str:
 
     A file that lies there gives its mode to the new one; a link is replaced, not followed.
     """
-    path = Path(path)
-    temporary = _temporary(path)
-    sha256 = hashlib.sha256(content).hexdigest()
-    half = len(content) // 2
+    path, half, view = Path(path), len(content) // 2, memoryview(content)
+    temporary, sha256 = _temporary(path), hashlib.sha256(content).hexdigest()
     fault_point("write.before")
     with _writing(path, len(content)):
         try:
-            with open(temporary, "xb") as file:  # "x": a link lying there is never followed
+            with open(temporary, "xb", buffering=0) as file:  # "x": a link lying there is never followed
                 _copy_mode(path, temporary)
-                file.write(memoryview(content)[:half])
-                file.flush()
+                write_all(file, view[:half])
                 fault_point("write.within")
-                file.write(memoryview(content)[half:])
-                file.flush()
+                write_all(file, view[half:])
                 sync(file.fileno())
             fault_point("write.after")
             with open(temporary, "rb") as written:
-                pieces = (
-                    memoryview(content)[start : start + (1 << 20)] for start in range(0, len(content) + 1, 1 << 20)
-                )
-                if any(written.read(1 << 20) != piece for piece in pieces):
+                if hashlib.file_digest(written, "sha256").hexdigest() != sha256:
                     raise OSError(errno.EIO, "it reads back differently than it was written")
             fault_point("rename.before")
             patiently(os.replace, temporary, path)
@@ -164,7 +157,7 @@ def append(path: str | Path, content: bytes) -> None:
     fault_point("append.after")
 
 
-def write_all(file: io.FileIO, content: bytes) -> None:
+def write_all(file: io.FileIO, content: bytes | memoryview) -> None:
     """Writes all of the content: where a disk is nearly full, one call writes a part of it and says so."""
     while content:
         content = content[file.write(content) :]
@@ -209,15 +202,14 @@ def _writing(path: Path, num_bytes: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        free = "free space unknown"
+        free = ""
         with contextlib.suppress(OSError):
-            free = f"{shutil.disk_usage(path.parent).free:,} bytes free"
-        fitting = (advice for numbers, advice in _ADVICE.items() if error.errno in numbers)
-        advice = next(fitting, "check the folder and the disk it is on")
+            free = f", {shutil.disk_usage(path.parent).free:,} bytes free"
+        advice = _ADVICE.get(error.errno or 0, "check the folder and the disk it is on")
         if WINDOWS and isinstance(error, PermissionError):
             advice = "end what else has it open (a virus scanner, OneDrive, an editor), or choose a folder of yours"
         raise StorageError(
-            f"cannot write {path}: {error.strerror} ({num_bytes:,} bytes needed, {free}); {advice}"
+            f"cannot write {path}: {error.strerror} ({num_bytes:,} bytes needed{free}); {advice}"
         ) from error
 
 
@@ -349,8 +341,8 @@ def write_sealed_json(path: str | Path, value: Mapping[str, Any], seal: str) -> 
 
 def read_sealed_json(path: str | Path, seal: str) -> dict[str, Any]:
     """The value that `write_sealed_json` wrote; refuses the file if a single bit of it has changed."""
-    content = read_bytes(path, MAX_JSON_BYTES)
-    return _verified(parse_json(content, str(path)), content, str(path), seal)
+    found: dict[str, Any] = _parse_sealed(read_bytes(path, MAX_JSON_BYTES), str(path), seal)
+    return found
 
 
 def read_json_less_seal(path: str | Path, seal: str) -> Any:
@@ -358,8 +350,7 @@ def read_json_less_seal(path: str | Path, seal: str) -> Any:
 
     Hold the value against a schema without other names: a seal of another name is damage.
     """
-    content = read_bytes(path, MAX_JSON_BYTES)
-    return _less_seal(parse_json(content, str(path)), content, str(path), seal)
+    return _without(_parse_sealed(read_bytes(path, MAX_JSON_BYTES), str(path), seal, needed=False), seal)
 
 
 def sealed_line(value: Mapping[str, Any]) -> bytes:
@@ -370,31 +361,26 @@ def sealed_line(value: Mapping[str, Any]) -> bytes:
 def parse_line(line: bytes, where: str) -> Any:
     """As `read_json_less_seal`, of one line without its end; a line may end as Windows ends it."""
     content = line.removesuffix(b"\r") + b"\n"
-    return _less_seal(parse_json(content, where), content, where, LINE_SEAL, indent=None)
+    return _without(_parse_sealed(content, where, LINE_SEAL, indent=None, needed=False), LINE_SEAL)
 
 
 def _with_seal(value: Mapping[str, Any], seal: str, indent: int | None = 1) -> dict[str, Any]:
-    written: dict[str, Any] = json.loads(to_json(_without(value, seal)))  # numbers as keys become text, and sort so
-    written[seal] = hashlib.sha256(to_json(written, indent)).hexdigest()
-    return written
+    written = json.loads(to_json(_without(value, seal)))  # numbers as keys become text, and sort so
+    return {**written, seal: hashlib.sha256(to_json(written, indent)).hexdigest()}
 
 
-def _without(value: Mapping[str, Any], seal: str) -> dict[str, Any]:
-    return {key: item for key, item in value.items() if key != seal}
+def _without(value: Any, seal: str) -> Any:
+    return {key: item for key, item in value.items() if key != seal} if isinstance(value, Mapping) else value
 
 
-def _less_seal(value: Any, content: bytes, where: str, seal: str, indent: int | None = 1) -> Any:
-    if not isinstance(value, dict) or seal not in value:
+def _parse_sealed(content: bytes, where: str, seal: str, indent: int | None = 1, needed: bool = True) -> Any:
+    """The value that `content` holds; raises StorageError unless its seal is whole, or absent and not `needed`."""
+    value = parse_json(content, where)
+    if not needed and not (isinstance(value, dict) and seal in value):
         return value
-    return _without(_verified(value, content, where, seal, indent), seal)
-
-
-def _verified(value: Any, content: bytes, where: str, seal: str, indent: int | None = 1) -> dict[str, Any]:
-    """The value that `content` holds; raises StorageError unless its seal is whole."""
-    if isinstance(value, dict):
-        with contextlib.suppress(StorageError, RecursionError):
-            # The bytes are compared as well, for JSON has many spellings of one value (1e5 and 1E5).
-            whole = content == to_json(value, indent)
-            if whole and value.get(seal) == hashlib.sha256(to_json(_without(value, seal), indent)).hexdigest():
-                return value
+    with contextlib.suppress(StorageError, RecursionError):
+        # The bytes are compared as well, for JSON has many spellings of one value (1e5 and 1E5).
+        whole = isinstance(value, dict) and content == to_json(value, indent)
+        if whole and value.get(seal) == hashlib.sha256(to_json(_without(value, seal), indent)).hexdigest():
+            return value
     raise StorageError(f"{where} is damaged or was changed by hand: its checksum {seal!r} does not match")

@@ -37,7 +37,7 @@ class FileEntry(Struct, forbid_unknown_fields=True):
 class ManifestFile(Struct, forbid_unknown_fields=True):
     """`manifest_NNNN.json`."""
 
-    format: Count
+    format: Annotated[int, Meta(ge=1, le=1, description="1")]
     generation: Count
     files: Annotated[dict[str, FileEntry], Meta(description="the bytes and sha256 of each file")]
     state: Names

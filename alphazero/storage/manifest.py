@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import CheckpointError, RunFolderError, StorageError, quote, shorten_path, warn_once
+from alphazero.errors import CheckpointError, RunFolderError, StorageError, shorten_path, warn_once
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import file_in, open_regular, read_json_less_seal, read_sealed_json, sha256_of_open
@@ -80,12 +80,12 @@ def seconds_of_generations(path: str | Path) -> dict[int, float]:
     seconds = {0: 0.0}
     for line in read_metrics(path):
         seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
-    there = set(newest_first(Path(path), "generation"))
-    return {generation: seconds[generation] for generation in sorted(seconds.keys() & there)}
+    there = generations_of(path, "generation")
+    return {generation: seconds[generation] for generation in there if generation in seconds}
 
 
 def is_run_folder(path: str | Path) -> bool:
-    return os.path.isfile(os.path.join(path, CONFIG)) or bool(newest_first(Path(path), "manifest"))
+    return os.path.isfile(os.path.join(path, CONFIG)) or bool(generations_of(path, "manifest"))
 
 
 def check_run_folder(path: Path) -> None:
@@ -93,11 +93,6 @@ def check_run_folder(path: Path) -> None:
     if not is_run_folder(path):
         what = f"is not a run folder: it has no {CONFIG}" if os.path.exists(path) else "does not exist"
         raise RunFolderError(f"{shorten_path(path)} {what}; name the folder of a run")
-
-
-def newest_first(folder: Path, kind: str) -> list[int]:
-    """As `generations_of`, newest first."""
-    return generations_of(folder, kind)[::-1]
 
 
 def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest:
@@ -129,41 +124,38 @@ def verify_manifest(folder: Path, generation: int, prefix: str = "") -> Manifest
 def newest_valid_manifest(folder: Path, prefix: str) -> Manifest | None:
     """Verifies those of a manifest's files whose names begin with `prefix`."""
     while True:
-        generations = newest_first(folder, "manifest")
-        damage = []
-        for generation in generations:
+        generations, damage, manifest = generations_of(folder, "manifest"), list[str](), None
+        for generation in reversed(generations):
             try:
                 manifest = verify_manifest(folder, generation, prefix)
+                break
             except StorageError as error:
                 damage.append(f"generation {generation} is unusable: {error}")
-                continue
-            if manifest.lost and generations != newest_first(folder, "manifest"):
-                break  # a running process has moved on and removed them
-            for sentence in damage:
-                warn_once(f"{folder}: {sentence}; going back to generation {generation}")
-            for sentence in manifest.lost.values():
-                warn_once(sentence)
-            return manifest
+        lost = [] if manifest is None else list(manifest.lost.values())
         never_committed = (folder / NEVER_COMMITTED).exists()
-        if generations == newest_first(folder, "manifest"):  # else a running process has moved on meanwhile
+        # else a running process has moved on and removed them
+        if (manifest and not damage and not lost) or generations == generations_of(folder, "manifest"):
             break
+    if manifest is not None:
+        for sentence in [f"{folder}: {each}; going back to generation {manifest.generation}" for each in damage] + lost:
+            warn_once(sentence)
+        return manifest
     if damage:
-        lost = f"{folder} has no generation left to go on from: {'; '.join(damage)}; bring its files back"
+        why = f"{folder} has no generation left to go on from: {'; '.join(damage)}; bring its files back"
     elif not never_committed:
-        lost = f"the manifests of {folder} are gone, without which it does not go on: bring them back"
+        why = f"the manifests of {folder} are gone, without which it does not go on: bring them back"
     else:
         return None
-    raise CheckpointError(f"{lost}{from_its_nets(folder)}")
+    raise CheckpointError(f"{why}{from_its_nets(folder)}")
 
 
 def read_manifest(folder: Path, generation: int) -> dict[str, Any]:
+    """The content of a manifest, verified."""
     path = folder / f"manifest_{generation:04d}.json"
     manifest = read_sealed_json(path, MANIFEST_SEAL)
     found = manifest.get("format")
     if isinstance(found, int) and found > FORMAT:  # no damage: going back would overwrite what a newer version made
         raise RunFolderError(f"{path} has format {found}, and this version reads {FORMAT}: update alphazero")
-    if found != FORMAT:
-        raise StorageError(f"{path} has format {quote(found)}, this version reads {FORMAT}")
     if check(ManifestFile, manifest, str(path)).generation != generation:
         raise StorageError(f"{path} is not a manifest of generation {generation}")
     return manifest

@@ -33,7 +33,7 @@ from alphazero.errors import InputError, RunFolderError, StorageError, warn_once
 from alphazero.invocation import WINDOWS, option
 from alphazero.storage.files import atomic_write, fault_point, file_in, remove_stray_temporary_files, write_sealed_json
 from alphazero.storage.folder_lock import LOCK, FolderLock
-from alphazero.storage.generations import kept_generations, names_in
+from alphazero.storage.generations import generations_of, kept_generations, names_in
 from alphazero.storage.manifest import (
     CONFIG,
     CONFIG_SEAL,
@@ -43,7 +43,6 @@ from alphazero.storage.manifest import (
     Manifest,
     check_run_folder,
     measure,
-    newest_first,
     newest_valid_manifest,
     read_config,
     read_manifest,
@@ -81,8 +80,8 @@ class RunFolder:
         made, names = make_folder(path), set(names_in(path))
         run = cls(path)
         try:
-            begun = (path / CONFIG).exists() or newest_first(path, "generation")
-            if newest_first(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
+            begun = (path / CONFIG).exists() or generations_of(path, "generation")
+            if generations_of(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
                 raise RunFolderError(_held(path))
             run._made, run._names_before = made, None if begun else names
             atomic_write(path / NEVER_COMMITTED, b"")
@@ -125,7 +124,7 @@ class RunFolder:
     def _withdraw(self) -> None:
         """Removes what a new run has left, if it has not got to its generation 0: a mistake leaves no run behind."""
         before = self._names_before
-        if before is None or newest_first(self.path, "manifest") or not self._lock.is_held():
+        if before is None or generations_of(self.path, "manifest") or not self._lock.is_held():
             return
         with contextlib.suppress(OSError):
             for name in set(names_in(self.path)) - before:
@@ -202,32 +201,35 @@ class RunFolder:
 
     def _prune(self, keep: int = 0) -> None:
         """Removes manifests older than the two newest, and older files that these two do not name."""
-        generations = newest_first(self.path, "manifest")
+        generations = generations_of(self.path, "manifest")
         if not generations:
             return  # either there is nothing yet, or the manifests were lost: no reason to lose more
         try:
-            needed = {name for generation in generations[:2] for name in read_manifest(self.path, generation)["files"]}
+            needed = {name for generation in generations[-2:] for name in read_manifest(self.path, generation)["files"]}
         except StorageError:
             return  # what a damaged manifest names is unknown; a later commit will tidy up
-        unneeded = [self.path / f"manifest_{generation:04d}.json" for generation in reversed(generations[2:])]
+        unneeded = [f"manifest_{generation:04d}.json" for generation in generations[:-2]]
         for name in names_in(self.path):
             match = _PRUNED.fullmatch(name)
-            if match and int(match[1]) <= generations[0]:  # a later one is perhaps just being written
-                unneeded.append(self.path / name)
-        unneeded.append(self.path / NEVER_COMMITTED)
-        nets = newest_first(self.path, "generation")
-        for generation in set(nets) - kept_generations(nets, generations[0], keep) if keep else ():
+            if match and int(match[1]) <= generations[-1]:  # a later one is perhaps just being written
+                unneeded.append(name)
+        unneeded.append(NEVER_COMMITTED)
+        nets = generations_of(self.path, "generation")
+        for generation in set(nets) - kept_generations(nets, generations[-1], keep) if keep else ():
             # the card goes last: a net is found by its weights
-            unneeded += [self.path / f"generation_{generation:04d}{ending}" for ending in (".safetensors", ".json")]
-        for file in unneeded:
-            if file.name not in needed:
-                fault_point("prune.before")
-                try:
-                    file.unlink(missing_ok=True)
-                except OSError as error:
-                    if WINDOWS and isinstance(error, PermissionError):
-                        continue  # another program has it open
-                    raise StorageError(f"cannot remove {file}: {error.strerror}; make the folder writable") from error
+            unneeded += [f"generation_{generation:04d}{ending}" for ending in (".safetensors", ".json")]
+        for name in unneeded:
+            if name in needed:
+                continue
+            fault_point("prune.before")
+            try:
+                (self.path / name).unlink(missing_ok=True)
+            except OSError as error:
+                if WINDOWS and isinstance(error, PermissionError):
+                    continue  # another program has it open
+                raise StorageError(
+                    f"cannot remove {self.path / name}: {error.strerror}; make the folder writable"
+                ) from error
 
 
 def _held(folder: Path) -> str:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from alphazero.errors import LONGEST_PATH, CheckpointError, RunFolderError, listed, quote, shorten_path
 from alphazero.invocation import option
-from alphazero.storage.generations import names_in
-from alphazero.storage.manifest import is_run_folder, latest_manifest, newest_first
+from alphazero.storage.generations import generations_of, names_in
+from alphazero.storage.manifest import is_run_folder, latest_manifest
 
 _FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
 
@@ -83,7 +83,7 @@ def resolve_checkpoint(text: str) -> Path:
 
 
 def _generation_file(folder: Path, generation: object) -> Path:
-    available = sorted(newest_first(folder, "generation"))
+    available = generations_of(folder, "generation")
     if not isinstance(generation, int) or generation not in available:
         there = listed(available, 8) or "none"
         raise CheckpointError(f"{folder} has no generation {quote(generation)}; choose one that it has ({there})")

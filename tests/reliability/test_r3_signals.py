@@ -229,7 +229,7 @@ def wait():
     while time.monotonic() < end:
         pass
 
-sys.exit(run_command(main, []))
+sys.exit(run_command(main))
 """
 
 
