@@ -34,13 +34,8 @@ def is_wrong(sections: Sequence[Section]) -> bool:
 
 def show(sections: Sequence[Section]) -> str:
     """First what is wrong, then what could be better, then the tables; no line is longer than COLUMNS."""
-    lines = list[str]()
-    for mark, sentences in (
-        ("wrong: ", [sentence for section in sections for sentence in section.wrong]),
-        ("advice: ", [sentence for section in sections for sentence in section.advice]),
-    ):
-        for sentence in sentences:
-            lines += _wrap(mark, sentence)
+    lines = [line for section in sections for text in section.wrong for line in _wrap("wrong: ", text)]
+    lines += [line for section in sections for text in section.advice for line in _wrap("advice: ", text)]
     lines = lines or ["nothing is wrong"]
     for section in sections:
         width = 2 + max((len(name) for name, _ in section.rows), default=0)
@@ -54,10 +49,9 @@ def show(sections: Sequence[Section]) -> str:
 
 def _wrap(begin: str, text: str) -> list[str]:
     """Lines that break between words, not at the hyphens of an option or a path, which are there to be copied."""
-    return textwrap.wrap(
-        shorten(text, 20 * COLUMNS), COLUMNS, initial_indent=begin, subsequent_indent=" " * len(begin),
-        break_on_hyphens=False,
-    ) or [begin.rstrip()]  # fmt: skip
+    text, indent = shorten(text, 20 * COLUMNS), " " * len(begin)
+    lines = textwrap.wrap(text, COLUMNS, initial_indent=begin, subsequent_indent=indent, break_on_hyphens=False)
+    return lines or [begin.rstrip()]
 
 
 def show_bytes(count: float) -> str:

@@ -17,7 +17,7 @@ from alphazero.machine import count_cores, cpu_quota, free_memory
 from alphazero.search import cpu_kernels
 from alphazero.storage.kernel_cache import folder_of, needs_compiling
 
-NEEDED = "torch", "numpy", "numba", "scipy", "safetensors"
+NEEDED = "torch", "openvino", "numpy", "numba", "scipy", "safetensors"
 OPTIONAL = {
     "matplotlib": ("plot", "pictures in reports and tournaments"),
     "tensorboard": ("tensorboard", "the events of a run"),
@@ -29,12 +29,7 @@ OPTIONAL = {
     "numba-cuda": ("cuda", "rules and search on an NVIDIA GPU"),
 }
 """Distributions that are not needed: the extra that brings each, and what it is for."""
-FEATURES = {
-    "avx2": "AVX2",
-    "avx512_f": "AVX-512",
-    "avx512_bf16": "AVX-512 bf16",
-    "amx_bf16": "AMX bf16",
-}
+FEATURES = {"avx2": "AVX2", "avx512_f": "AVX-512", "avx512_bf16": "AVX-512 bf16", "amx_bf16": "AMX bf16"}
 """Instructions that networks use, by torch's names."""
 LITTLE = 2 << 30
 """Free bytes below which a training may end early."""
@@ -42,7 +37,7 @@ LITTLE = 2 << 30
 
 def examine_installation() -> list[Section]:
     """All but the speed, which `speed.examine_speed` measures."""
-    return [_packages(), _processor(), _gpu(), _compiled_code(), _memory_and_disk()]
+    return [_packages(), _processor(), _gpu(), _room()]
 
 
 def version_of(name: str) -> str | None:
@@ -59,11 +54,8 @@ def _packages() -> Section:
     for name in NEEDED:
         section.add(name, version_of(name) or "not installed by pip")
     for name, (extra, purpose) in OPTIONAL.items():
-        version = version_of(name)
-        section.add(name, version or f"not installed: it is for {purpose} (extra {extra})")
-    version = version_of("openvino")
-    section.add("openvino", version or "not installed: torch or our own kernels run all networks")
-    if version is None:
+        section.add(name, version_of(name) or f"not installed: it is for {purpose} (extra {extra})")
+    if version_of("openvino") is None:
         section.advice.append(
             "install OpenVINO (pip install openvino), if there is a package for this system: networks then answer up "
             "to twice as fast on the processor, and single positions up to eight times"
@@ -76,12 +68,9 @@ def _processor() -> Section:
     section.add("name", found.get("cpu_name") or platform.processor() or "unknown")
     there = [words for name, words in FEATURES.items() if found.get(name)]
     section.add("instructions", ", ".join(there) or "none of those that networks use")
-    if not found.get("avx512_bf16") and not found.get("amx_bf16"):
-        section.add("bf16", "not multiplied in hardware, so networks compute in float32")
     cores, usable = os.cpu_count() or 1, count_cores()
     section.add("cores", f"{cores}, of which this process may use {usable}; --threads is {usable} unless it is given")
-    quota = cpu_quota()
-    if quota is not None:
+    if (quota := cpu_quota()) is not None:
         section.add("limit", f"this container gets the time of {quota:g} cores")
     with contextlib.suppress(OSError, AttributeError):  # a system without that figure
         load = os.getloadavg()[0]
@@ -115,26 +104,20 @@ def _gpu() -> Section:
     return section
 
 
-def _compiled_code() -> Section:
-    section, folder = Section("compiled code"), folder_of(cpu_kernels.read_roots)
-    section.add("folder", folder or "none")
+def _room() -> Section:
+    """The folder of compiled code, memory and disk."""
+    section, folder = Section("compiled code, memory and disk"), folder_of(cpu_kernels.read_roots)
+    memory, disk = free_memory(), shutil.disk_usage(Path.cwd()).free
+    section.add("compiled code", folder or "none")
     if folder is None:
         section.wrong.append("compiled code cannot be kept, so every start compiles for half a minute: set "
                              "the environment variable NUMBA_CACHE_DIR to a folder that you can write to")  # fmt: skip
     elif needs_compiling(cpu_kernels.read_roots):
         section.advice.append("nothing is compiled yet: the first game takes half a minute more, once")
-    return section
-
-
-def _memory_and_disk() -> Section:
-    section = Section("memory and disk")
-    memory, disk = free_memory(), shutil.disk_usage(Path.cwd()).free
-    if memory is not None:
-        section.add("free memory", show_bytes(memory))
-        if memory < LITTLE:
-            section.advice.append(f"{show_bytes(memory)} of memory are free, and a training takes 1 to 3 GB: "
-                                  "end other programs")  # fmt: skip
+    section.add("free memory", "unknown" if memory is None else show_bytes(memory))
     section.add("free disk", f"{show_bytes(disk)}, in {Path.cwd()}")
+    if memory is not None and memory < LITTLE:
+        section.advice.append(f"{show_bytes(memory)} of memory are free, and a training takes 1 to 3 GB: end programs")
     if disk < LITTLE:
         section.advice.append(f"{show_bytes(disk)} are free on the disk, and a long run takes gigabytes: make room")
     return section

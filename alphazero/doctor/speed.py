@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 import time
@@ -44,11 +45,8 @@ def examine_speed() -> Section:
     matrix = torch.ones(PRODUCT, PRODUCT, dtype=kind)
     product = f"product of matrices, {str(kind).removeprefix('torch.')}"
 
-    def ask(net: NeuralNet) -> Callable[[], Any]:
-        return lambda: net.evaluate(planes, masks)
-
     calls: dict[str, Callable[[], Any]] = {product: lambda: matrix @ matrix}
-    calls |= {name: ask(net) for name, net in nets.items()}
+    calls |= {name: functools.partial(net.evaluate, planes, masks) for name, net in nets.items()}
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

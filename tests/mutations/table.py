@@ -43,7 +43,7 @@ MUTATIONS = [
         ("run_command", instead("return 2", "raise"), "test_a_wrong_word_gets_one_sentence"),
     ),
     *in_file("alphazero/doctor/run.py", "tests/doctor/test_run.py",
-        ("_generations",
+        ("_metrics",
          instead("gaps(...)", "[(number, number) for number in range(1, newest + 1) if number not in numbers]"),
          "test_an_absurd_number_of_a_generation_takes_no_memory"),
     ),
