@@ -9,13 +9,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from numbers import Integral, Real
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, get_type_hints
 
 import numpy as np
 
 from alphazero.errors import InvalidSetting, quote, shorten
 from alphazero.invocation import option
 from alphazero.storage.files import to_json
+from alphazero.storage.schema import check
 
 Config = TypeVar("Config")
 
@@ -97,30 +98,21 @@ def config_from_dict(config_class: type[Config], values: Any, where: str, like: 
     """
     if not isinstance(values, Mapping):
         raise InvalidSetting(f"{where} must hold settings by name")
-    values = without_retired(config_class, values)
-    types = get_type_hints(config_class)
-    if free := [name for name, kind in types.items() if kind is Any]:
-        example = config_class() if like is None else like
-        types |= {name: type(getattr(example, name)) for name in free}
-    unknown = set(values) - {f.name for f in fields(config_class)}  # type: ignore[arg-type]
-    if unknown:
-        raise InvalidSetting(f"{where} holds settings that this version does not know: {', '.join(sorted(unknown))}")
-    chosen: dict[str, Any] = {}
-    for name, value in values.items():
-        value = plain(value)
-        if name in free and like is not None and isinstance(value, dict) and value.keys() - get_type_hints(types[name]):
-            value = dict(value)
-        elif is_dataclass(types[name]):
-            value = config_from_dict(types[name], value, f"{where}, {name}")  # type: ignore[arg-type]
-        elif get_origin(types[name]) is tuple:
-            kind = get_args(types[name])[0]
-            if not isinstance(value, list | tuple) or not all(_is_a(kind, item) for item in value):
-                raise InvalidSetting(f"{where}: {name} must be a list, each item {_in_words(kind)}, not {quote(value)}")
-            value = tuple(value)
-        elif not _is_a(types[name], value):
-            raise InvalidSetting(f"{where}: {name} must be {_in_words(types[name])}, not {quote(value)}")
-        chosen[name] = value
-    return config_class(**chosen)
+    retired = RETIRED.get(config_class.__name__, {})
+    chosen = {name: plain(value) for name, value in values.items() if name not in retired or value != retired[name]}
+    for name, kind in get_type_hints(config_class).items():
+        if name not in chosen:
+            continue
+        given, is_free = chosen[name], kind is Any
+        if is_free:
+            kind = type(getattr(config_class() if like is None else like, name))
+            if like is not None and isinstance(given, dict) and given.keys() - get_type_hints(kind):
+                continue
+        if is_dataclass(kind):
+            chosen[name] = config_from_dict(kind, given, f"{where}, {name}")  # type: ignore[arg-type]
+        elif is_free:
+            check(kind, given, f"{where}, {name}", InvalidSetting)
+    return check(config_class, chosen, where, InvalidSetting)
 
 
 def plain(value: Any) -> Any:
@@ -130,32 +122,6 @@ def plain(value: Any) -> Any:
     if type(value) in (list, tuple):
         return type(value)([plain(item) for item in value])
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _is_a(kind: type, value: Any) -> bool:
-    """The value has that type; a whole number of 64 bits is a float too, and true and false are no numbers."""
-    if type(value) is int:
-        return kind in (int, float) and abs(value) < 1 << 63
-    return type(value) is kind
-
-
-def _in_words(kind: type) -> str:
-    """The type of a single setting, for a sentence."""
-    words = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}
-    return words.get(kind, f"a {kind.__name__}")
-
-
-def without_retired(config_class: type[Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of `config_class` in `values`, less the retired ones that did nothing, at any depth."""
-    neutral = RETIRED.get(config_class.__name__, {})
-    types = get_type_hints(config_class)
-    return {
-        name: without_retired(types[name], value)
-        if is_dataclass(types.get(name)) and isinstance(value, dict)
-        else value
-        for name, value in values.items()
-        if not (name in neutral and value == neutral[name])
-    }
 
 
 def settings_changed(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -169,11 +135,12 @@ def settings_changed(saved: Mapping[str, Any], now: Mapping[str, Any]) -> list[s
 
 
 def flat_settings(settings: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """Nested settings as `search.num_simulations` and the like, values as JSON."""
+    """Nested settings as `search.num_simulations` and the like, values as JSON; 3.0 as 3."""
     flat: dict[str, str] = {}
     for name, value in settings.items():
         if isinstance(value, dict):
             flat |= flat_settings(value, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = json.dumps(value)
+            is_whole = isinstance(value, float) and value.is_integer()
+            flat[prefix + name] = json.dumps(int(value) if is_whole else value)
     return flat

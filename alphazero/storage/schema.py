@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import re
 from dataclasses import is_dataclass
-from typing import Annotated, Any, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -33,6 +33,7 @@ Seconds = Annotated[float, Meta(ge=0, le=1e15, description="a number of seconds"
 Share = Annotated[float, Meta(ge=0, le=1, description="a number between 0 and 1")]
 Sha256 = Annotated[str, Meta(pattern=r"\A[0-9a-f]{64}\Z", description="a SHA-256 of 64 hexadecimal digits")]
 Truth = Annotated[bool, Meta(description="true or false")]
+_WORDS = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", dict: "names and values"}
 Names = Annotated[dict[str, Any], Meta(description="names and values")]
 
 
@@ -49,7 +50,7 @@ def check(
         )  # msgspec ignores them in dataclasses
     try:
         return msgspec.convert(value, schema)
-    except (msgspec.ValidationError, RecursionError) as problem:
+    except (msgspec.ValidationError, RecursionError, OverflowError) as problem:
         raise error(f"{where}: {_sentence(schema, value, str(problem))}{advice}") from problem
 
 
@@ -89,4 +90,5 @@ def _allowed(kind: Any) -> str:
 def _description(kind: Any) -> str:
     metas = getattr(kind, "__metadata__", ())
     own = next((meta.description for meta in metas if isinstance(meta, Meta) and meta.description), "")
-    return own or next((found for part in get_args(kind) if (found := _description(part))), "")
+    inner = next((found for part in get_args(kind) if (found := _description(part))), "")
+    return own or ("a list, each item " * (get_origin(kind) is tuple) + inner if inner else _WORDS.get(kind, ""))
