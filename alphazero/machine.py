@@ -92,42 +92,28 @@ def count_cores() -> int:
 
 
 def cpu_quota() -> float | None:
-    """Cores whose time the control groups allow, on Linux; None without a limit."""
-    quotas = []
-    for group in _groups():
-        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # the second for "max", which is no limit
-            quota, period = (group / "cpu.max").read_text(encoding="ascii").split()
-            quotas.append(int(quota) / int(period))
-    return min(quotas, default=None)
+    """Cores whose time the control groups (version 2) allow, on Linux; None without a limit.
 
-
-def _groups() -> list[Path]:
-    """The folders of this process's control groups (version 2) and of all around them, each of which can have a limit.
-
-    A container may see its own group as the root of the tree.
+    Each group around that of this process can have one, and a container may see its own as the root of the tree.
     """
-    folders = [CGROUP]
+    folders, quotas = [CGROUP], list[float]()
     with contextlib.suppress(OSError, ValueError):
         for line in OWN_GROUPS.read_text(encoding="utf-8").splitlines():
             own = Path(line.removeprefix("0::").lstrip("/"))
             folders += [CGROUP / group for group in (own, *own.parents) if line.startswith("0::")]
-    return folders
+    for folder in folders:
+        with contextlib.suppress(OSError, ValueError, ZeroDivisionError):  # the second for "max", which is no limit
+            quota, period = (folder / "cpu.max").read_text(encoding="ascii").split()
+            quotas.append(int(quota) / int(period))
+    return min(quotas, default=None)
 
 
 def free_memory() -> int | None:
-    """Bytes that this process can still get, on Linux; the limits of its control groups count. None elsewhere."""
-    try:
+    """Bytes that programs can still get, on Linux; None elsewhere."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-        free = [1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
-    except (OSError, ValueError, IndexError):
-        return None
-    for group in _groups():
-        with contextlib.suppress(OSError, ValueError):
-            most, used = (int((group / f"memory.{x}").read_text(encoding="ascii")) for x in ("max", "current"))
-            kinds = dict(line.split() for line in (group / "memory.stat").read_text(encoding="ascii").splitlines())
-            # files that nobody has read for a while leave when memory is needed
-            free.append(most - used + int(kinds.get("inactive_file", 0)))
-    return min(free, default=None)
+        return next((1024 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")), None)
+    return None
 
 
 def refusal(error: BaseException | None) -> str:

@@ -10,17 +10,22 @@ from pathlib import Path
 
 import pytest
 
-from alphazero import interruption
 from alphazero.interruption import held_back
 
-ROOT = Path(__file__).resolve().parents[1]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
+
+
+def run(code: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=120)
+
+
 COMPUTING = """
 import contextlib, hashlib, os, sys
 from alphazero import interruption
 from alphazero.commands.shared import run_command
 
 interruption.PATIENCE = 600.0
-interruption.install()  # as a command does
 
 def main(argv):
     with interruption.listening(lambda number: os.write(1, b"asked\\n")):  # a print may be under way
@@ -29,13 +34,13 @@ def main(argv):
             with contextlib.suppress(KeyboardInterrupt):  # of a first signal that came before it computes
                 hashlib.pbkdf2_hmac("sha256", b"", b"", (1 << 31) - 1)  # in C, where no handler of Python's runs
 
-sys.exit(run_command(main, []))
+sys.exit(run_command(main))
 """
 
 
 def test_a_second_signal_ends_a_command_at_once_whatever_it_does():
     with subprocess.Popen(
-        [sys.executable, "-c", COMPUTING], env={**os.environ, "PYTHONPATH": str(ROOT)}, text=True,
+        [sys.executable, "-c", COMPUTING], env=ENVIRONMENT, text=True,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
         try:
@@ -58,26 +63,26 @@ class Library:
     def __del__(self, write=os.write):
         write(1, b"unloaded\\n")
 
-kept = Library()
-interruption.install()
-
 def main(argv):
     print("begun")
-    if {interrupted}:
-        os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGINT)
 
-sys.exit(run_command(main, []))
+kept = Library()
+signal.signal(signal.SIGINT, signal.{before})
+sys.exit(run_command(main))
 """
 
 
-def test_an_interrupted_process_leaves_libraries_as_they_are():
-    """One that computed on a thread, as when `serve` loads its first net, aborted the process as it was unloaded."""
-    for interrupted, ended in ((False, (0, "begun\nunloaded\n")), (True, (130, "begun\n"))):
-        done = subprocess.run(
-            [sys.executable, "-c", LEAVING.format(interrupted=interrupted)],
-            env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
-        assert (done.returncode, done.stdout) == ended, done.stderr
+@pytest.mark.parametrize(
+    ("before", "ended"), [("default_int_handler", (130, "begun\n")), ("SIG_IGN", (0, "begun\nunloaded\n"))]
+)
+def test_an_interrupted_process_leaves_libraries_as_they_are(before: str, ended: tuple[int, str]):
+    """One that computed on a thread, as when `serve` loads its first net, aborted the process as it was unloaded.
+
+    What was ignored before stays so, as Ctrl-C for a job in the background of a script.
+    """
+    done = run(LEAVING.format(before=before))
+    assert (done.returncode, done.stdout) == ended, done.stderr
 
 
 def test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them():
@@ -92,17 +97,6 @@ def test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them()
     finally:
         signal.signal(signal.SIGINT, before)
     assert held == "True\n"
-
-
-def test_a_signal_that_was_ignored_before_stays_ignored():
-    """As Ctrl-C is for a job in the background of a script."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with interruption.handled():
-            os.kill(os.getpid(), signal.SIGINT)
-            assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN and not interruption.asked()
-    finally:
-        signal.signal(signal.SIGINT, before)
 
 
 FORKING = """
@@ -124,15 +118,12 @@ def main(argv):
     print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
     time.sleep(1)  # the child has written to what this process listens to, if it could
 
-sys.exit(run_command(main, []))
+sys.exit(run_command(main))
 """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
 def test_a_signal_to_a_child_made_by_fork_does_not_end_the_command():
     """As a game's own pool of processes ends."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORKING], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True,
-        timeout=120,
-    )  # fmt: skip
+    done = run(FORKING)
     assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\n"), done.stderr

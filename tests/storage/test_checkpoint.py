@@ -181,25 +181,6 @@ def test_weights_and_card_of_two_checkpoints_are_refused(path):
     assert_refused(lambda: load_checkpoint(path), "SHA-256 is not the one on its card")
 
 
-@pytest.mark.parametrize("suffix", [".safetensors", ".json"])
-@pytest.mark.parametrize("kind", ["missing", "empty", "folder", "pipe", "link outside", "device"])
-def test_only_regular_files_are_read(path, suffix, kind):
-    file = path.with_suffix(suffix)
-    outside = path.parent.parent / file.name
-    file.rename(outside)  # the link leads to a good file
-    if kind == "empty":
-        file.write_bytes(b"")
-    elif kind == "folder":
-        file.mkdir()
-    elif kind == "pipe":
-        os.mkfifo(file)
-    elif kind == "link outside":
-        file.symlink_to(outside)
-    elif kind == "device":
-        file.symlink_to("/dev/zero")
-    assert_refused(lambda: load_checkpoint(path))
-
-
 @pytest.mark.parametrize("name", ["generation_0012", "generation_0012.pt", "generation_0012.safetensors.bak"])
 def test_other_names_are_refused(path, name):
     assert_refused(lambda: load_checkpoint(path.with_name(name)), "name a .safetensors file")
@@ -291,35 +272,20 @@ def test_hostile_cards_are_refused(path, change):
     assert_refused(lambda: load_checkpoint(path))
 
 
-@pytest.mark.parametrize("content", [b"[]", b"7", b"[" * 900_000, b'"' + b"x" * (2 << 20)], ids=lambda c: f"{c[:3]!r}")
-def test_a_card_that_is_no_card_is_refused(path, content):
-    path.with_suffix(".json").write_bytes(content)
-    assert_refused(lambda: read_card(path))
-
-
-def test_a_huge_file_that_the_card_vouches_for_is_refused_by_its_header(path):
-    forge(path, struct.pack("<Q", 1 << 30))
-    os.truncate(path, 1 << 40)  # sparse
-    card = read_card(path)
-    card["weights"]["bytes"] = 1 << 40
-    write_sealed_json(path.with_suffix(".json"), card, "card_sha256")
-    assert_refused(lambda: load_checkpoint(path), "absurd header")
-
-
 SPARSE = {
-    "its tensors are too large": ({"a": entry([1 << 33], [0, 1 << 35])}, 1 << 35, "at most"),
-    "its header announces less": ({"a": entry([1], [0, 4])}, 300 << 20, "announces 4 bytes of tensors"),
-    "its header announces more": ({"a": entry([1 << 26], [0, 1 << 28])}, 100 << 20, "announces 268,435,456 bytes"),
-    "its header announces nothing": ({}, 100 << 20, "announces 0 bytes"),
-    "its header is no object": ([], 100 << 20, "not a valid checkpoint file"),
-    "its header has other offsets": ({"a": {"data_offsets": "x"}}, 100 << 20, "not a valid checkpoint file"),
+    "an endless header": (struct.pack("<Q", 1 << 30), 1 << 40, "absurd header"),
+    "its tensors are too large": (with_header({"a": entry([1 << 33], [0, 1 << 35])}), 1 << 35, "at most"),
+    "its header announces less": (with_header({"a": entry([1], [0, 4])}), 300 << 20, "announces 4 bytes"),
+    "its header announces more": (with_header({"a": entry([1 << 26], [0, 1 << 28])}), 100 << 20, "announces 268,435,4"),
+    "its header announces nothing": (with_header({}), 100 << 20, "announces 0 bytes"),
+    "its header is no object": (with_header([]), 100 << 20, "not a valid checkpoint file"),
+    "its header has other offsets": (with_header({"a": {"data_offsets": "x"}}), 100 << 20, "not a valid checkpoint"),
 }
 
 
-@pytest.mark.parametrize(("header", "num_bytes", "words"), SPARSE.values(), ids=SPARSE)
-def test_a_sparse_file_is_refused_before_it_is_read(path, monkeypatch, header, num_bytes, words):
+@pytest.mark.parametrize(("content", "num_bytes", "words"), SPARSE.values(), ids=SPARSE)
+def test_a_sparse_file_is_refused_before_it_is_read(path, monkeypatch, content, num_bytes, words):
     """Whatever its SHA-256 is, and the card may vouch for it."""
-    content = with_header(header)
     forge(path, content)
     os.truncate(path, len(content) + num_bytes)
     card = read_card(path)
