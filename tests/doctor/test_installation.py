@@ -40,7 +40,7 @@ def test_the_installation_is_described(capsys):
     shown = capsys.readouterr().out
     assert code == int(shown.startswith("wrong: "))
     assert all(len(line) <= 100 for line in shown.splitlines())
-    for words in ("torch ", "numba ", "cores ", "folder ", "free disk ", "connect4/best ", "5x64 ", "GFLOP/s"):
+    for words in ("torch ", "numba ", "cores ", "compiled code ", "free disk ", "connect4/best ", "5x64 ", "GFLOP/s"):
         assert words in shown, words
     assert len([line for line in shown.splitlines() if " positions/s by torch, " in line]) == 2
 
@@ -61,8 +61,10 @@ def test_a_faster_network_has_a_larger_share(monkeypatch: pytest.MonkeyPatch):
 def test_little_room_is_said(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=50 << 20))
     monkeypatch.setattr(installation, "free_memory", lambda: 100 << 20)
-    wrong, advice = sentences([installation._memory_and_disk()])
-    assert not wrong and "52.4 MB are free on the disk" in advice and "105 MB of memory are free" in advice
+    monkeypatch.setattr(installation, "folder_of", lambda compiled: None)
+    wrong, advice = sentences([installation._room()])
+    assert "every start compiles" in wrong
+    assert "52.4 MB are free on the disk" in advice and "105 MB of memory are free" in advice
 
 
 def test_a_busy_processor_and_a_container_are_said(monkeypatch: pytest.MonkeyPatch):
@@ -80,13 +82,6 @@ def test_a_gpu_that_torch_cannot_use_is_wrong(monkeypatch: pytest.MonkeyPatch):
     assert "an NVIDIA GPU that torch cannot use" in sentences([installation._gpu()])[0]
     monkeypatch.setattr(shutil, "which", lambda name: None)
     assert sentences([installation._gpu()]) == ("", "")
-
-
-def test_code_that_cannot_be_kept_is_wrong(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(installation, "folder_of", lambda compiled: tmp_path)
-    assert sentences([installation._compiled_code()])[0] == ""
-    monkeypatch.setattr(installation, "folder_of", lambda compiled: None)
-    assert "every start compiles" in sentences([installation._compiled_code()])[0]
 
 
 def test_tables_are_plain_and_narrow():
