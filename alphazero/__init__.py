@@ -19,13 +19,13 @@ from alphazero._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from alphazero import errors as errors
-    from alphazero.api.games import check_game as check_game
-    from alphazero.api.games import load_game as load_game
+    from alphazero.api.loading import Evaluation as Evaluation
+    from alphazero.api.loading import check_game as check_game
+    from alphazero.api.loading import evaluate as evaluate
+    from alphazero.api.loading import load_game as load_game
+    from alphazero.api.loading import load_net as load_net
     from alphazero.api.matches import Match as Match
     from alphazero.api.matches import match as match
-    from alphazero.api.nets import Evaluation as Evaluation
-    from alphazero.api.nets import evaluate as evaluate
-    from alphazero.api.nets import load_net as load_net
     from alphazero.api.page import play_web as play_web
     from alphazero.api.runs import load_run as load_run
     from alphazero.api.runs import train as train
@@ -57,9 +57,8 @@ if TYPE_CHECKING:
 _HOMES = {
     name: module
     for module, names in {
-        "api.games": "check_game load_game",
+        "api.loading": "Evaluation check_game evaluate load_game load_net",
         "api.matches": "Match match",
-        "api.nets": "Evaluation evaluate load_net",
         "api.page": "play_web",
         "api.runs": "load_run train",
         "game.game": "Game Position",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import functools
 import math
 import os
@@ -33,6 +34,8 @@ _REFUSED = re.compile(
     re.IGNORECASE,
 )
 """Words in messages of Python, torch, OpenVINO and the system's loader, whose types of exceptions differ."""
+_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
+"""The output has no room, or its terminal was closed."""
 _turn = threading.RLock()
 """Held by the thread that has changed what all threads share, until it is as before."""
 
@@ -117,7 +120,9 @@ def free_memory() -> int | None:
 
 
 def refusal(error: BaseException | None) -> str:
-    """The sentence for an error that the system caused as it gave no memory or no thread; empty for other errors."""
+    """The sentence for an error that the system caused: no memory, no thread, no room for output; else empty."""
+    if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
+        return f"the output cannot be written: {error.strerror}"
     while error is not None:
         if _REFUSED.search(f"{type(error).__name__} {error}"):
             return "the system gives no more memory or threads: raise this process's limits, or end others"

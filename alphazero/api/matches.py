@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
@@ -122,12 +124,11 @@ def match(
     A contestant is a text as on the command line (`"random"`, `"mcts:400"`, `"best"`, a run folder), a net, a Player,
     or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and
     do not say how many; with 0, nets play by their policies alone. `openings`: `random` begins each pair of games with
-    a few random plies, so that no two pairs are alike; `balanced` takes even ones, in games that have a solver or a
-    shipped net; `none` begins at the start position. `games`: None is 100, or 2 with a human. Those begin at the start
-    position, so leave `openings` out, and a human who leaves keeps the games that are over. Two contestants of one name
-    are told apart, as `net (first)` and `net (second)`. `threads`: None takes every core. `progress`: None shows a bar
-    on a terminal and in a notebook. The same seed gives the same match, as long as the same library runs
-    the nets: give `inference="torch"` to `az.load_net`, which otherwise takes the fastest.
+    a few random plies; `balanced` takes even ones, in games that have a solver or a shipped net; `none` begins at the
+    start position, as games with a human do. `games`: None is 100, or 2 with a human; who leaves keeps the games that
+    are over. `threads`: None takes every core. `progress`: None shows a bar on a terminal and in a notebook. The same
+    seed gives the same match, as long as the same library runs the nets: give `inference="torch"` to `az.load_net`,
+    which otherwise takes the fastest.
 
     >>> import alphazero as az
     >>> def last(position):
@@ -137,31 +138,18 @@ def match(
     (True, 50)
     """
     loaded = registry.tried(game)
-    threads = count_cores() if threads is None else threads
+    threads, simulations, seed = plain(count_cores() if threads is None else threads), plain(simulations), plain(seed)
     check_range("threads", threads, 1, 4096)
     check_range("simulations", simulations, 0, 1_000_000)
     check_range("seed", seed, 0, (1 << 63) - 1)
     check_device(device)
-    threads, simulations, seed = plain(threads), plain(simulations), plain(seed)
-
-    def open_player(contestant: Contestant) -> Player:
-        return make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
-
-    players = open_player(first), open_player(second)
-    alone = not any(isinstance(player, HumanPlayer) for player in players)
-    if openings == "balanced" and not alone:
-        raise InvalidSetting(f"games with a human begin at the start: leave {option('openings')} out")
-    balance = balance_of(openings, loaded)
-    openings = openings if alone else "none"
+    players = [
+        make_player(contestant, loaded, seed=seed, threads=threads, simulations=simulations, device=device)
+        for contestant in (first, second)
+    ]
     try:
         with showing(progress):
-            if alone:
-                num_games, plies = 100 if games is None else games, plies_of(openings)
-                match = ready_arena(kernels_of(loaded.game), *players, num_games, seed, plies, balance)
-                *_, result = shown(match, " - ".join(player.name for player in players))
-            else:
-                num_games = GAMES_WITH_HUMAN if games is None else games
-                result = play_with_human(loaded.game, *players, num_games, seed)
+            *_, result = results_of(loaded, players, games, openings, seed)
     except HumanLeft as left:
         raise InputError(str(left)) from left
     except BaseException:  # in a notebook, the traceback keeps the players, and an engine would think on
@@ -172,8 +160,31 @@ def match(
     finally:
         if torch := sys.modules.get("torch"):  # threads that begin later take the number that any thread set last
             torch.set_num_threads(torch.get_num_threads())
-    return Match(_told_apart(players[0].name, players[1].name), result, loaded.game, openings, seed)
+    names = players[0].name, players[1].name
+    if names[0] == names[1]:
+        names = f"{names[0]} (first)", f"{names[1]} (second)"
+    return Match(names, result, loaded.game, "none" if has_human(players) else openings, seed)
 
 
-def _told_apart(first: str, second: str) -> tuple[str, str]:
-    return (first, second) if first != second else (f"{first} (first)", f"{second} (second)")
+def has_human(players: Sequence[Player]) -> bool:
+    """Somebody at this terminal or notebook plays."""
+    return any(isinstance(player, HumanPlayer) for player in players)
+
+
+def results_of(
+    loaded: LoadedGame, players: Sequence[Player], games: int | None, openings: str, seed: int
+) -> Iterator[MatchResult]:
+    """The results of a match, with a progress bar; that of a match with a human when it is over.
+
+    `games` and `openings` as for `match`. Raises HumanLeft if the human leaves before a game is over.
+    """
+    balance, (first, second) = balance_of(openings, loaded), players
+    if has_human(players):
+        if openings == "balanced":
+            raise InvalidSetting(f"games with a human begin at the start: leave {option('openings')} out")
+        yield play_with_human(loaded.game, first, second, GAMES_WITH_HUMAN if games is None else games, seed)
+        return
+    arena = ready_arena(
+        kernels_of(loaded.game), first, second, 100 if games is None else games, seed, plies_of(openings), balance
+    )
+    yield from shown(arena, f"{first.name} - {second.name}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting
@@ -35,18 +35,10 @@ def play_web(
     ...     page.address.startswith("http://127.0.0.1:")
     True
     """
-    try:
-        from alphazero.web.engine import Engine, Stage
-        from alphazero.web.server import PageServer
-    except ModuleNotFoundError as error:
-        raise InvalidSetting(
-            f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
-        ) from error
     check_range("port", port, 0, 65535)
     loaded = registry.tried(game)
     name = str(game) if isinstance(game, str | Path) else loaded.game.name
-    stage = Stage(name, loaded, [contestant], None if runs is None else Path(runs))
-    server = PageServer(Engine(stage), port)
+    server = make_server(port, name=name, loaded=loaded, given=[contestant], runs=None if runs is None else Path(runs))
     server.start()
     if wait:
         print(f"The page is at {server.address}")
@@ -55,3 +47,15 @@ def play_web(
         finally:
             server.close()
     return server
+
+
+def make_server(port: int, host: str = "127.0.0.1", **stage: Any) -> PageServer:
+    """The server of a page that begins with that `Stage`; raises InvalidSetting, also if a package is missing."""
+    try:
+        from alphazero.web.engine import Engine, Stage
+        from alphazero.web.server import PageServer
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(
+            f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
+        ) from error
+    return PageServer(Engine(Stage(**stage)), port, host)

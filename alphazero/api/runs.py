@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.api.cluster import cluster_at
-from alphazero.api.nets import MakeNet, with_net
+from alphazero.api.loading import MakeNet, with_net
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, UnknownName, quote
@@ -51,19 +51,17 @@ def train(
 ) -> TrainedRun:
     """Trains a network by self-play, and returns the run: its `metrics`, its best `net`, its `report()`.
 
-    `preset` names one of the game's presets (`quick`, `standard`, `strong`; None is `quick`) or is a RunConfig. Every
-    field of RunConfig is a keyword: `minutes=3`, and by name within a group, `search={"num_simulations": 64}`.
-    `folder`: None makes a new one under runs/. `resume` goes on with the run in `folder`, by default the newest under
-    runs/, with its saved settings, but for those given; it takes no preset. `seed`: None is 0, or that of the run.
-    `net`: sizes of the game's own network as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any
-    torch module that returns a policy and a value. With `initial_net`, the sizes of a named preset are that net's.
-    `value_targets`: a function that gives the network's value targets in place of the lambda-return. `threads`: None
-    takes every core. `device`: `auto` (every GPU), `cpu`, `cuda`. `deterministic`: the same seed gives the same run.
-    `cluster`: `auto`, `local` or HOST:PORT of a Ray cluster that plays the games with `cluster_workers` at most.
-
-    KeyboardInterrupt (Ctrl-C, or a notebook's stop button) and `stop`, set from any thread, end the training early:
-    all finished generations are saved, and the run says `stopped`. `progress`: None shows bars at a terminal and in a
-    notebook.
+    `preset` names one of the game's presets (None is `quick`) or is a RunConfig. Every field of RunConfig is a keyword:
+    `minutes=3`, and by name within a group, `search={"num_simulations": 64}`. `folder`: None makes a new one under
+    runs/. `resume` goes on with the run in `folder`, by default the newest under runs/, with its saved settings, but
+    for those given; it takes no preset. `seed`: None is 0, or that of the run. `net`: sizes of the game's own network
+    as `{"blocks": 4}`, or a function from the game to a NeuralNet or to any torch module that returns a policy and a
+    value. With `initial_net`, the sizes of a named preset are that net's. `value_targets`: a function that gives the
+    network's value targets in place of the lambda-return. `threads`: None takes every core. `device`: `auto` (every
+    GPU), `cpu`, `cuda`. `deterministic`: the same seed gives the same run. `cluster`: `auto`, `local` or HOST:PORT of a
+    Ray cluster that plays the games with `cluster_workers` at most. `progress`: None shows bars at a terminal and in a
+    notebook. Ctrl-C, a notebook's stop button and `stop`, set from any thread, end the training early: all finished
+    generations are saved, and the run says `stopped`.
 
     >>> import alphazero as az
     >>> run = az.train(
@@ -75,11 +73,16 @@ def train(
     >>> run.report().name
     'report.html'
     """
-    _check_main_is_guarded()
     _check_arguments(resume, value_targets, cluster, stop)
     if resume and preset is not None:
         raise run.preset_on_resume()
-    loaded, sizes = _with_given_net(registry.tried(game), net), net if isinstance(net, Mapping) else None
+    loaded = registry.tried(game)
+    if callable(net):
+        loaded = with_net(loaded, net)
+    elif isinstance(net, Mapping):
+        settings["net"] = net
+    elif net is not None:
+        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     devices = choose_devices(device)
     game_name = str(game) if isinstance(game, str | Path) else loaded.game.name  # by which it can be loaded again
@@ -90,10 +93,10 @@ def train(
         config, seed = saved.config, saved.seed if seed is None else seed
         threads = saved.threads if threads is None else threads
     else:
-        config = preset if isinstance(preset, RunConfig) else _find_preset(preset, loaded, settings.get("initial_net"))
+        config = preset if isinstance(preset, RunConfig) else find_preset(preset, loaded, settings.get("initial_net"))
     seed, threads = plain(seed), plain(threads)  # as of `for seed in np.arange(3)`
     found = cluster_at(cluster, cluster_workers, threads)  # not sooner: a local one has the threads of the run
-    config = override(config, settings if sizes is None else {**settings, "net": sizes}, "az.train")
+    config = override(config, settings, "az.train")
     new = new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named)
     with showing(progress), new as chosen:
         return run.train(
@@ -103,41 +106,25 @@ def train(
         )  # fmt: skip
 
 
-def _with_given_net(loaded: LoadedGame, net: Any) -> LoadedGame:
-    """The game with the networks that `net` makes, if it is a function; raises InvalidSetting."""
-    if callable(net):
-        return with_net(loaded, net)
-    if net is not None and not isinstance(net, Mapping):
-        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
-    return loaded
-
-
 def _check_arguments(resume: Any, value_targets: Any, cluster: Any, stop: Any) -> None:
     """Raises InvalidSetting about what would go unnoticed until the training is under way."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
+        raise InvalidSetting(
+            'a process of self-play has run this script anew: put the call below `if __name__ == "__main__":`'
+        )
     if not isinstance(resume, bool | np.bool_):
         raise InvalidSetting(
-            f"resume must be True or False, not {quote(resume)}: name the run's folder by folder, as in "
-            "az.train(..., folder='old', resume=True)"
+            f"resume must be True or False, not {quote(resume)}: name the run as folder='old', resume=True"
         )
     if value_targets is not None:
         check_function("value_targets", value_targets, "games", "settings")
     if not isinstance(cluster, str):
         raise InvalidSetting(f"cluster must be 'auto', 'local' or 'HOST:PORT', not {quote(cluster)}")
     if stop is not None and not callable(getattr(stop, "is_set", None)):
-        raise InvalidSetting(
-            f"stop must be a threading.Event(), which another thread sets to end the training, not {quote(stop)}"
-        )
+        raise InvalidSetting(f"stop must be a threading.Event(), which another thread sets, not {quote(stop)}")
 
 
-def _check_main_is_guarded() -> None:
-    """Raises InvalidSetting in a process of self-play that imports the script which trains, and so would train, too."""
-    if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
-        raise InvalidSetting(
-            'a process of self-play has run this script anew: put the call below `if __name__ == "__main__":`'
-        )
-
-
-def _find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunConfig:
+def find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunConfig:
     """The preset's settings, with the sizes of the net to begin with; what is no name of one is refused later."""
     presets, name = loaded.presets(), "quick" if name is None else name
     if not isinstance(name, str):

@@ -10,10 +10,9 @@ import tyro
 
 from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, argument, positional
 from alphazero.commands.shared import parse, spare_files
-from alphazero.commands.tournament import play_and_rate, report
+from alphazero.commands.tournament import play_and_report
 from alphazero.players.contestants import load_game
 from alphazero.tournaments.ladder import FOLDER, THREADS, Ladder
-from alphazero.tournaments.report import write_report
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,7 +39,5 @@ def main(argv: list[str]) -> None:
     game_name, loaded = load_game(config.game, tuple(ladder.contestants.values()), DEFAULT_GAME)
     tournament = ladder.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
     folder = config.folder or config.run / FOLDER
-    standings = play_and_rate(folder, tournament, loaded, THREADS, config)
-    result = write_report(folder, standings, ladder.fields(), ladder.drawings(standings))
     way_on = "Run the same command again to add the generations that have come since."
-    report(folder, standings, result, config.json, way_on, ladder.shown(standings))
+    play_and_report(folder, tournament, loaded, THREADS, config, way_on, ladder)

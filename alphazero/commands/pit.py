@@ -4,28 +4,24 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands import ladder, replay, serve, tournament
+from alphazero.api.matches import has_human, results_of
+from alphazero.commands import tournament
 from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, argument, positional
 from alphazero.commands.shared import keep_apart, parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
-from alphazero.game.kernels import kernels_of
 from alphazero.game.record import write_records
 from alphazero.invocation import command_line
-from alphazero.matches.arena import GAMES_WITH_HUMAN, LEFT, play_with_human, ready_arena, shown
-from alphazero.matches.openings import balance_of, plies_of
+from alphazero.matches.arena import LEFT
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.matches.sprt import Sprt
 from alphazero.players.contestants import load_game, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json
-
-ELSEWHERE = {"--replay": replay, "--ladder": ladder, "--tournament": tournament, "--web": serve}
-"""Words that stand for commands of their own, which were parts of this one."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +65,6 @@ FOR_MORE = {f"--{name.replace('_', '-')}" for name in _MORE}
 
 
 def main(argv: list[str]) -> None:
-    for word, command in ELSEWHERE.items():
-        if word in argv:
-            command.main([other for other in argv if other != word])
-            return
     asked = {word.partition("=")[0] for word in argv}
     if asked & FOR_MORE or len((config := parse(PitConfig, argv, command="pit")).contestants) > 2:
         tournament.main(argv)
@@ -89,47 +81,36 @@ def play(config: PitConfig) -> None:
         )
     spare_files(config.overwrite, config.save_games, config.json)
     game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
-    first, second = (
-        make_player(
-            contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations,
-            device=config.device,
-        )
-        for contestant in config.contestants
-    )  # fmt: skip
-    names, alone = (config.contestants[0].text, config.contestants[1].text), True
-    for player in (first, second):
-        if isinstance(player, HumanPlayer):
-            player.loaded_as, alone = game_name, False
-    if not alone and (config.sprt or config.openings != "random"):
-        raise InvalidSetting("games with a human are few, and begin at the start: leave --sprt and --openings out")
-    test, balance = config.test(), balance_of(config.openings, loaded)
+    settings = {"seed": config.seed, "threads": config.threads, "simulations": config.simulations}
+    players = [make_player(one, loaded, device=config.device, **settings) for one in config.contestants]
+    for human in players:
+        if isinstance(human, HumanPlayer):
+            human.loaded_as = game_name
+    test, names = config.test(), (config.contestants[0].text, config.contestants[1].text)
+    if test and has_human(players):
+        raise InvalidSetting("games with a human are few: leave --sprt out")
+    num_games = config.games or (20_000 if test else None)
+    openings = "none" if has_human(players) else config.openings
 
     def report(result: MatchResult) -> None:
-        openings = config.openings if alone else "none"
         say(describe(loaded.game, names, result, test, openings))
         if config.save_games is not None:
             write_records(config.save_games, records_of(result, loaded.game, game_name, names, config.seed))
         if config.json is not None:
             write_json(config.json, as_json(loaded.game.name, config.seed, names, result, test, openings))
 
-    if not alone:
-        try:
-            report(play_with_human(loaded.game, first, second, config.games or GAMES_WITH_HUMAN, config.seed))
-        except HumanLeft:
-            print(LEFT)
-        return
-    num_games = config.games or (20_000 if test else 100)
-    match = ready_arena(
-        kernels_of(loaded.game), first, second, num_games, config.seed, plies_of(config.openings), balance
-    )  # fmt: skip
-    result = match.result()
+    result: Any = None
     try:
-        for result in shown(match, f"{first.name} - {second.name}"):
+        for result in results_of(loaded, players, num_games, config.openings, config.seed):
             if test and test.verdict(result.pairs) is not None:
+                result = result.whole_pairs()
                 break
+    except HumanLeft:
+        print(LEFT)
     except (InputError, KeyboardInterrupt, Terminated):
-        if (whole := result.whole_pairs()).num_games:
+        if result and (whole := result.whole_pairs()).num_games:
             print(f"The match was not finished; these are its first {count_of(whole.num_games, 'game')}.")
             report(whole)
         raise
-    report(result.whole_pairs() if result.num_games < num_games else result)
+    else:
+        report(result)

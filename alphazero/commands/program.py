@@ -57,6 +57,8 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     """
     try:
         return _run(argv, script)
+    except BrokenPipeError:
+        return 1
     except Exception as error:
         if not (sentence := refusal(error)):
             raise
@@ -70,13 +72,15 @@ def _run(argv: Sequence[str] | None, script: str) -> int:
         take_any_text()
         argv = [*script.split(), *sys.argv[1:]]
     command, *rest = argv or ["help"]
-    if command in ("help", "--help", "-h"):
-        if not rest:
-            lines = "\n".join(f"  {name:<11}{summary}" for name, summary in (COMMANDS | OTHERS).items())
-            return _show(HELP.format(version=__version__, commands=lines))
+    if command in ("help", "--help", "-h") and rest:
         command, rest = rest[0], ["--help"]
+    if command in ("help", "--help", "-h"):
+        lines = "\n".join(f"  {name:<11}{summary}" for name, summary in (COMMANDS | OTHERS).items())
+        print(HELP.format(version=__version__, commands=lines), flush=True)
+        return 0
     if command in ("version", "--version"):
-        return _show(f"alphazero {__version__}")
+        print(f"alphazero {__version__}", flush=True)
+        return 0
     if command not in COMMANDS:
         print(f"error: {UnknownName('command', command, COMMANDS | OTHERS)}", file=sys.stderr)
         return 2
@@ -85,15 +89,3 @@ def _run(argv: Sequence[str] | None, script: str) -> int:
     # imported in there, since an import of torch takes seconds in which the user may press Ctrl-C
     folder = "alphazero.commands" + ".rules" * (command in ABOUT_RULES)
     return run_command(lambda argv: importlib.import_module(f"{folder}.{command}").main(argv), rest)
-
-
-def _show(text: str) -> int:
-    """Prints the text; the exit code is that of `run_command`, whose module takes long to load."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        return 1
-    except OSError as error:
-        print(f"error: the output cannot be written: {error.strerror}", file=sys.stderr)
-        return 2
-    return 0

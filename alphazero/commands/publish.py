@@ -1,19 +1,14 @@
 """Measures a net of a run and writes it, with its card, for others to use; or writes a page that plays with the net:
 
-    alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
-    alphazero publish runs/connect4-1 connect4.html
-
-The card tells how the net was made, on which machine, from how many games, and how strong it is. The page is one file
-that plays and analyses in any browser, without a server and without Python.
+alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
+alphazero publish runs/connect4-1 connect4.html
 """
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import math
-import os
 import platform
 import shlex
 import tempfile
@@ -25,13 +20,12 @@ from typing import Annotated, Any
 import numpy as np
 import torch
 import tyro
-from msgspec import Struct
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import Overwrite, Seed, Threads, argument, check_options
 from alphazero.commands.shared import parse, say, spare_files
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError, StorageError, count_of, quote
+from alphazero.errors import InvalidSetting, StorageError, count_of, quote
 from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena
@@ -41,13 +35,12 @@ from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import find_checkpoint, load_game, load_net, make_player, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.settings import config_from_dict, flat_settings, settings_changed
+from alphazero.settings import config_from_dict, flat_settings
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
 from alphazero.storage.files import atomic_write, check_output_file
 from alphazero.storage.manifest import check_run_folder, latest_manifest, read_settings
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.run_names import resolve_checkpoint
-from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.journal import show_figures
 from alphazero.training.parts.resume import read_state
@@ -55,17 +48,6 @@ from alphazero.training.parts.store import ORIGINS
 from alphazero.training.run import example_config
 
 logger = logging.getLogger(__name__)
-
-
-class PublishedFigures(Struct):
-    """The figures of a generation that go on a card."""
-
-    games: Count
-    positions: Count
-    simulations_per_s: Figure
-    self_play_seconds: Seconds
-    cpu_seconds: Seconds
-    seconds: Seconds
 
 
 @dataclass(frozen=True)
@@ -99,52 +81,23 @@ class PublishConfig:
                 f"{quote(str(self.output), 200)}"
             )
         check_output_file("OUTPUT", self.output)
-        if self.output.suffix == ".html":
-            return  # a page takes none of the rest
-        check_options(self, games=(2, math.inf), match_simulations=(0, 1_000_000))
+        if self.output.suffix != ".html":  # a page takes none of the rest
+            check_options(self, games=(2, math.inf), match_simulations=(0, 1_000_000))
 
 
 def main(argv: list[str]) -> None:
     config = parse(PublishConfig, argv, command="publish")
     if config.output.suffix == ".html":
-        if config != PublishConfig(config.net, config.output, config.game, config.overwrite, config.description):
-            raise InvalidSetting(
-                "a page goes only with --game, --overwrite and --description, since its net is not measured: leave the "
-                "other options out"
-            )
-        spare_files(config.overwrite, config.output)
         publish_page(config)
         return
     spare_files(config.overwrite, config.output, config.output.with_suffix(".json"))
     path = resolve_checkpoint(config.net)
     check_run_folder(path.parent)
-    tensors, card = load_checkpoint(path)
-    saved, lines = read_settings(path.parent), read_metrics(path.parent)
-    lines = [line for line in lines if line["generation"] <= card.get("generation", 0)]
-    for line in lines:
-        check(PublishedFigures, line, f"{path.parent / METRICS}, generation {line['generation']}", RunFolderError)
-    if not lines:
-        raise StorageError(
-            f"{path.parent / METRICS} has no figures of this net, which its card is to tell: publish one that has "
-            "learned, or write a page (.html), which needs none"
-        )
+    saved = read_settings(path.parent)
     loaded = registry.tried(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
+    tensors, card = load_checkpoint(path)
     card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
-    first = read_card(path.with_name("generation_0000.json"))
-    card |= {name: first[name] for name in ORIGINS if name in first}
-    card |= {
-        "description": config.description,
-        "command": command_of(loaded, saved),
-        "data": {
-            "source": "self-play",
-            "generations": len(lines),
-            **{name: sum(line[name] for line in lines) for name in ("games", "positions")},
-            "simulations": round(sum(line["simulations_per_s"] * line["self_play_seconds"] for line in lines)),
-        },
-        "hours": round(lines[-1]["seconds"] / 3600, 3),
-        "cpu_hours": round(sum(line["cpu_seconds"] for line in lines) / 3600, 3),
-        "hardware": hardware_of(path.parent, saved["threads"]),
-    }
+    card |= {"description": config.description} | history_of(path, card.get("generation", 0), saved, loaded)
     if isinstance(load_net(str(path), loaded, "cpu"), TorchNet):
         tensors = narrowed(tensors)
     with tempfile.TemporaryDirectory() as folder:
@@ -159,13 +112,13 @@ def publish_page(config: PublishConfig) -> None:
     """Writes the page; raises InputError for a game or a network that a browser cannot run."""
     from alphazero.web.one_file import make_file  # it takes its time, and needs what a page of the server needs
 
-    if config.game or not os.path.isdir(config.net.partition(":")[0]):
-        game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)])
-    else:
-        folder = resolve_checkpoint(config.net).parent
-        check_run_folder(folder)
-        game_name = read_settings(folder)["game"]
-        loaded = registry.load_named(game_name, str(folder))
+    if config != PublishConfig(config.net, config.output, config.game, config.overwrite, config.description):
+        raise InvalidSetting(
+            "a page goes only with --game, --overwrite and --description, since its net is not measured: leave the "
+            "other options out"
+        )
+    spare_files(config.overwrite, config.output)
+    game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)])
     card = read_card(find_checkpoint(config.net, loaded))
     if config.description:
         card["description"] = config.description
@@ -177,15 +130,34 @@ def publish_page(config: PublishConfig) -> None:
     say(f"{config.output} is written ({len(content) / 1e6:.1f} MB); open it in any browser, or send it to anybody")
 
 
-def hardware_of(folder: Path, threads: int) -> str:
-    """The devices that the run in `folder` learned on, if it tells them, and the processor that measures now."""
-    devices: tuple[str, ...] | list[str] = ()
-    with contextlib.suppress(CheckpointError):  # the manifests may be gone, and older runs do not tell
-        if manifest := latest_manifest(folder):
-            devices = read_state(manifest, folder).devices
-    place = " + ".join(devices) or "a device that the run does not tell"
-    learned = f"learned on {place} with {count_of(threads, 'thread')}"
-    return f"{learned}; measured on {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}"
+def history_of(path: Path, generation: int, saved: Mapping[str, Any], loaded: LoadedGame) -> dict[str, Any]:
+    """The entries of a card that say how a generation of a run was made; `saved` is the run's `config.json`."""
+    folder = path.parent
+    lines = [line for line in read_metrics(folder) if line["generation"] <= generation]
+    if not lines:
+        raise StorageError(
+            f"{folder / METRICS} has no figures of this net, which its card is to tell: publish one that has "
+            "learned, or write a page (.html), which needs none"
+        )
+
+    def total(*names: str) -> float:
+        """The sum over the generations of a figure, or of the product of several."""
+        return sum(math.prod(line.get(name) or 0 for name in names) for line in lines)
+
+    first, manifest = read_card(path.with_name("generation_0000.json")), latest_manifest(folder)
+    devices = read_state(manifest, folder).devices if manifest else ()
+    place = f"{' + '.join(devices) or 'an unknown device'} with {count_of(saved['threads'], 'thread')}"
+    return {
+        **{name: first[name] for name in ORIGINS if name in first},
+        "command": command_of(loaded, saved),
+        "data": {
+            "source": "self-play", "generations": len(lines), "games": total("games"), "positions": total("positions"),
+            "simulations": round(total("simulations_per_s", "self_play_seconds")),
+        },
+        "hours": round(lines[-1]["seconds"] / 3600, 3),
+        "cpu_hours": round(total("cpu_seconds") / 3600, 3),
+        "hardware": f"learned on {place}; measured on {platform.machine()}, {torch.backends.cpu.get_cpu_capability()}",
+    }  # fmt: skip
 
 
 def narrowed(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
@@ -193,37 +165,39 @@ def narrowed(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     Tensors with one dimension are small and stay as they are, and so do those with a number that float16 cannot hold.
     """
-    most = np.finfo(np.float16).max
-    return {
-        name: array.astype(np.float16)
-        if array.dtype == np.float32 and array.ndim > 1 and np.abs(array).max(initial=0) <= most
-        else array
-        for name, array in tensors.items()
-    }
+
+    def fits(array: np.ndarray) -> bool:
+        most = np.finfo(np.float16).max
+        return array.dtype == np.float32 and array.ndim > 1 and bool(np.abs(array).max(initial=0) <= most)
+
+    return {name: array.astype(np.float16) if fits(array) else array for name, array in tensors.items()}
 
 
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:
     """The shortest `python main.py ...` that begins a run with the settings of a `config.json`."""
     # settings added after the run began had the values of today's defaults, which may not be those of the presets
     config = config_from_dict(RunConfig, saved["settings"], "the run's settings", like=example_config(loaded))
-    settings = json.loads(json.dumps(asdict(config)))
-    presets = {name: asdict(preset) for name, preset in loaded.presets().items()}
-    preset = min(presets, key=lambda name: len(settings_changed(presets[name], settings)))
-    words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]
-    before, after = flat_settings(json.loads(json.dumps(presets[preset]))), flat_settings(settings)
-    for name, text in after.items():
+
+    def flat(settings: RunConfig) -> dict[str, Any]:
+        return {
+            name: json.loads(text) for name, text in flat_settings(json.loads(json.dumps(asdict(settings)))).items()
+        }
+
+    def changes(preset: str) -> dict[str, Any]:
         # sizes left out would be those of the net that the run began with, whose file may change
-        if before.get(name) == text and not (settings["initial_net"] and name.startswith("net.")):
-            continue
-        group, _, last = name.replace("_", "-").rpartition(".")
-        prefix, value = f"--{group}." if group else "--", json.loads(text)
-        match value:
-            case bool():
-                words.append(f"{prefix}{'' if value else 'no-'}{last}")
-            case list():
-                words += [prefix + last, *map(str, value)]
-            case _:
-                words += [prefix + last, str(value)]
+        before, kept = flat(loaded.presets()[preset]), "net." if config.initial_net else "no such name"
+        return {
+            name: value for name, value in flat(config).items() if before.get(name) != value or name.startswith(kept)
+        }
+
+    preset = min(loaded.presets(), key=lambda name: len(changes(name)))
+    words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]
+    for name, value in changes(preset).items():
+        group, dot, last = name.replace("_", "-").rpartition(".")
+        if isinstance(value, bool):
+            words.append(f"--{group}{dot}{'' if value else 'no-'}{last}")
+        else:
+            words += [f"--{group}{dot}{last}", *map(str, value if isinstance(value, list) else [value])]
     return shlex.join(words)
 
 
@@ -248,11 +222,7 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
                 progress.show(match.num_games / config.games, f"score {match.score:.2f}")
         figures["matches"].append({"opponent": name, "simulations": config.match_simulations, **match.as_dict()})
         logger.info("score %.1f%% against %s", 100 * match.score, name)
-        figures["rating"] = {
-            "elo": round(elo_difference(match.score, match.num_games)),
-            "interval": [
-                None if limit is None else round(limit) for limit in finite(elo_interval(*match.score_interval))
-            ],
-            "above": name,
-        }
+        limits = [None if limit is None else round(limit) for limit in finite(elo_interval(*match.score_interval))]
+        elo = round(elo_difference(match.score, match.num_games))
+        figures["rating"] = {"elo": elo, "interval": limits, "above": name}
     return figures

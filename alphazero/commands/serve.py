@@ -1,4 +1,4 @@
-"""Opens the page to play, analyse and watch: `alphazero serve`, `alphazero serve best --game connect4`.
+"""Opens the page to play, analyse and watch.
 
 alphazero serve                       play and analyse Connect Four with the shipped nets; watch the runs in runs/
 alphazero serve runs/hex-1            the nets of a run
@@ -13,17 +13,15 @@ import threading
 import webbrowser
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
-from alphazero.commands.options import DEFAULT_GAME, Contestant, Device, Inference, argument, check_options
+from alphazero.api.page import make_server
+from alphazero.commands.options import DEFAULT_GAME, Contestant, Device, GameName, Inference, check_options
 from alphazero.commands.shared import parse
-from alphazero.errors import InvalidSetting
 from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.players.contestants import load_game
-
-PORT = 8080
 
 
 @dataclass(frozen=True)
@@ -32,14 +30,14 @@ class ServeConfig:
 
     The page offers the shipped nets, random, greedy, minimax, mcts, the runs of its game, and the contestants given
     here. Programs (gtp:"COMMAND") and Python functions (python:MODULE:FUNCTION) play only if they are given here.
+    The page also has all games that come with alphazero.
     """
 
     contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
     """Further contestants: a net, a run folder, or any other that `alphazero pit` takes.
     The page begins with the first one as the opponent."""
-    game: Annotated[str | None, argument("NAME", "that of a checkpoint, else connect4")] = None
-    """The game: a name, a Python file or a module. The page also has all games that come with alphazero."""
-    port: int = PORT
+    game: GameName = None
+    port: int = 8080
     """The port on this machine; 0 takes a free one."""
     host: str = "127.0.0.1"
     """The address to listen on. By default this machine alone can open the page.
@@ -58,36 +56,17 @@ class ServeConfig:
 
 
 def main(argv: list[str]) -> None:
-    serve(parse(ServeConfig, argv, command="serve"))
-
-
-def serve(config: ServeConfig) -> None:
-    """Serves the page until Ctrl-C."""
-    server = make_server(config)
+    config = parse(ServeConfig, argv, command="serve")
+    choose_device(config.device)  # else each net would be refused when its first move is asked for
+    given = [one for one in config.contestants if one.text != "human"]  # who sits at the page anyway
+    name, loaded = load_game(config.game, given, DEFAULT_GAME)
+    server = make_server(
+        config.port, config.host, name=name, loaded=loaded, given=given, runs=config.runs,
+        tournaments=config.tournaments, device=config.device,
+    )  # fmt: skip
     by_number = f"By IP address: {server.address_by_number}\n" if server.address_by_number else ""
     print(f"The page is at {server.address}\n{by_number}Ctrl-C ends it.", flush=True)
-    if config.browser and has_browser():
+    has_display = bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if config.browser and (sys.platform in ("darwin", "win32") or has_display):
         threading.Timer(0.5, webbrowser.open, (server.address,)).start()
     server.run()
-
-
-def make_server(config: ServeConfig) -> Any:
-    """The server, ready to run; raises InputError."""
-    try:
-        from alphazero.web.server import PageServer
-    except ModuleNotFoundError as error:
-        raise InvalidSetting(
-            f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
-        ) from error
-    from alphazero.web.engine import Engine, Stage
-
-    choose_device(config.device)  # else each net would be refused when its first move is asked for
-    contestants = [one for one in config.contestants if one.text != "human"]  # who sits at the page anyway
-    name, loaded = load_game(config.game, contestants, DEFAULT_GAME)
-    stage = Stage(name, loaded, contestants, config.runs, config.tournaments, config.device)
-    return PageServer(Engine(stage), config.port, config.host)
-
-
-def has_browser() -> bool:
-    """A browser with a window can be opened here."""
-    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))

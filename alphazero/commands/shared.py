@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import errno
 import io
 import logging
 import os
@@ -23,24 +22,19 @@ from alphazero.invocation import command_line, module_line, take_any_text, takin
 from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
-_FULL = errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO
-"""The output has no room, or its terminal was closed."""
 
-# a message of tyro (a regular expression for its one line), and our words for it
 _SAYINGS = (
-    (r"Error parsing (\S+): invalid literal for int\(\) with base 10: (.*)", r"\1 takes a whole number, not \2"),
-    (r"Error parsing (\S+): could not convert string to float: (.*)", r"\1 takes a number, not \2"),
-    (r"Error parsing (\S+): no type matching (\S+) could be instantiated from \[(.*?)\]\..*", r"\1 takes \2, not \3"),
+    (r"Error parsing (\S+): invalid literal for int\(\) .*?: (.*)", r"\1 takes a whole number, not \2"),
     (
-        r"Error parsing (\S+): Could not find valid parse .*",
-        r"\1 takes whole numbers with spaces between, as in \1 0 100",
+        r"Error parsing (\S+): (?:could not convert|no type matching).*?[:[] ?('.*?')(?:\].*)?",
+        r"\1 takes a number, not \2",
     ),
+    (r"Error parsing (\S+): .*", r"\1 cannot take that value, or lacks one"),
     (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
     (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),
-    (r"Missing from [^:]*: (\S+) The (.*?)(?:\. [A-Z]+ The .*|\.?)", r"\1 is missing: the \2"),
     (r"Missing from [^:]*: (.*)", r"missing: \1"),
-    (r"Error parsing (\S+): expected str, bytes or os.PathLike object, not list", r"\1 takes a path"),
 )
+"""A message of tyro (a regular expression for its one line), and our words for it."""
 
 
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:
@@ -49,12 +43,13 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     0: done; 2: a mistake of the user, told in one line on stderr; 130 and 143: ended by Ctrl-C or SIGTERM, told in one
     sentence. A bug of ours shows its traceback.
     """
-    _open_closed_streams()
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # it was closed before Python began
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (until the process ends)
     if argv is None:  # the process is ours
         interruption.install()
         take_any_text()
-    # no colours where there is no terminal, or one that knows none
-    plain = os.environ.get("TERM") == "dumb"
+    plain = os.environ.get("TERM") == "dumb"  # a terminal that knows no colours
     coloredlogs.install(level="INFO", fmt="%(message)s", isatty=False if plain else None)
     logging.getLogger("numba").setLevel(logging.WARNING)  # it tells of every kernel that leaves a GPU
     for handler in logging.getLogger().handlers:
@@ -71,8 +66,6 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
         except Exception as error:
             # an interrupted import may raise anything, and so may a program that Ctrl-C has reached as well
             if not interruption.asked():
-                if isinstance(error, OSError) and error.errno in _FULL and error.filename is None:
-                    error = InputError(f"the output cannot be written: {error.strerror}")
                 if not isinstance(error, InputError):
                     raise
                 print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
@@ -98,16 +91,6 @@ def _with_home(word: str) -> str:
     """The word with the home folder in place of ~ behind an equals sign, where shells leave it as it is."""
     flag, equals, value = word.partition("=")
     return flag + equals + os.path.expanduser(value) if flag.startswith("--") else word
-
-
-def _open_closed_streams() -> None:
-    """Gives an empty input, or an output that nobody reads, to streams that were closed before Python began.
-
-    Python has None in their place, which has no method of a stream.
-    """
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (until the process ends)
 
 
 def say(text: str) -> None:
@@ -183,8 +166,7 @@ def _flags(config_class: type[Config], defaults: dict[str, Any]) -> set[str]:
 def _sentence(message: str) -> str:
     """The text of a message of tyro, in our words if we have some. The message is title, rule, text, rule, hints."""
     paragraphs = re.split(r"^ *-+ *$", message, flags=re.MULTILINE)
-    text = " ".join((paragraphs[1] if len(paragraphs) > 1 else message).split())
-    text = text.replace("{None}|", "").replace(" (required)", "")
+    text = " ".join((paragraphs[1] if len(paragraphs) > 1 else message).replace(" (required)", "").split())
     for pattern, saying in _SAYINGS:
         if match := re.fullmatch(pattern, text):
             return re.sub(r"\\(\d)", lambda part, found=match: shorten(found[int(part[1])], 200), saying)  # type: ignore[misc]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
@@ -20,6 +19,7 @@ from alphazero.players.contestants import load_game
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import GAMES, Tournament
+from alphazero.tournaments.ladder import Ladder
 from alphazero.tournaments.report import REPORT, write_report
 from alphazero.tournaments.standings import Standings, as_text, check_anchor
 from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
@@ -49,11 +49,10 @@ def main(argv: list[str]) -> None:
         config.simulations, config.seed, config.adaptive, config.openings,
     )  # fmt: skip
     folder = config.folder or (FOLDER / file.stem if file else default_folder(tournament))
-    standings = play_and_rate(folder, tournament, loaded, config.threads, config)
     way_on = f"Run it with more --games, or with more contestants and --folder {quoted(folder)}, to add games."
     if file is not None:
         way_on = f"To add games, raise games or add contestants in {quoted(file)}, and run the same command again."
-    report(folder, standings, write_report(folder, standings), config.json, way_on)
+    play_and_report(folder, tournament, loaded, config.threads, config, way_on)
 
 
 def _with_file(config: TournamentConfig, path: Path, argv: list[str]) -> TournamentConfig:
@@ -66,10 +65,14 @@ def _with_file(config: TournamentConfig, path: Path, argv: list[str]) -> Tournam
     return replace(parse(TournamentConfig, argv, defaults, "tournament"), contestants=contestants)
 
 
-def play_and_rate(
-    folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: TournamentOptions
-) -> Standings:
-    """Plays the games that are missing; after an interruption, shows the table so far and says how to go on."""
+def play_and_report(
+    folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: TournamentOptions, way_on: str,
+    ladder: Ladder | None = None,
+) -> None:  # fmt: skip
+    """Plays the games that are missing, writes the reports, prints the table and `way_on`, what to do next.
+
+    After an interruption it shows the table so far and says how to go on. Only a `ladder`'s own contestants are shown.
+    """
     check_anchor(tournament, config.anchor)
 
     def rated(records: list[GameRecord]) -> Standings:
@@ -80,24 +83,13 @@ def play_and_rate(
             folder, tournament, loaded, threads, config.device, config.find_cluster(),
             stopped=lambda records: say(f"Not finished; the table of the games so far:\n{as_text(rated(records))}"),
         )  # fmt: skip
-    return rated(records)
-
-
-def report(
-    folder: Path,
-    standings: Standings,
-    result: dict[str, Any],
-    file: Path | None,
-    way_on: str,
-    shown: Sequence[str] | None = None,
-) -> None:
-    """Prints the table, of the contestants `shown` alone if given, and what to do next; writes the `file` of JSON."""
-    say(as_text(standings, shown))
-    game = standings.tournament.game
-    chosen = [] if game in registry.NAMES else ["--game", game]
+    standings = rated(records)
+    result = write_report(folder, standings, *((ladder.fields(), ladder.drawings(standings)) if ladder else ()))
+    say(as_text(standings, ladder.shown(standings) if ladder else None))
+    chosen = [] if tournament.game in registry.NAMES else ["--game", tournament.game]
     print(
         f"\nNext: open {quoted(folder / REPORT)} in a browser, or step through the first game: "
         f"{command_line('replay', folder / GAMES, 0, *chosen)}\n{way_on}"
     )
-    if file is not None:
-        atomic_write(file, to_json(result))  # of any size, as `results.json`
+    if config.json is not None:
+        atomic_write(config.json, to_json(result))  # of any size, as `results.json`

@@ -6,34 +6,33 @@ import argparse
 import contextlib
 import logging
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 
 from alphazero import interruption
 from alphazero.api.cluster import cluster_at
+from alphazero.api.runs import find_preset
 from alphazero.catalogue import registry
 from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import Inference, Threads, argument
 from alphazero.commands.shared import parse, say
-from alphazero.errors import InvalidSetting, UnknownName, count_of, shorten_path
+from alphazero.errors import InvalidSetting, count_of, shorten_path
 from alphazero.invocation import command_line, quoted
 from alphazero.machine import count_cores
 from alphazero.matches.report import describe_counts
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
-from alphazero.settings import check_ranges
 from alphazero.storage.run_names import choose_folder, new_folder
 from alphazero.training import run as training
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.growth import with_sizes_of
 from alphazero.training.parts.journal import show_figures
-from alphazero.training.plan import Elsewhere, check_determinism
+from alphazero.training.plan import Elsewhere
 from alphazero.training.run import TrainedRun
 
 logger = logging.getLogger(__name__)
@@ -70,29 +69,18 @@ class Options:
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
-        devices = choose_devices(self.device)
+        choose_devices(self.device)
         want_inference(self.inference)
-        check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
-        if self.deterministic:
-            check_determinism(self.config.minutes, len(devices))
         self.find_cluster()
 
     def find_cluster(self) -> Elsewhere | None:
         """The cluster that plays, not connected yet."""
         return cluster_at(self.cluster, self.cluster_workers, self.threads)
 
-    def devices(self) -> tuple[str, ...]:
-        """The devices of this machine; beside a cluster, `auto` is one of them."""
-        chosen = choose_devices(self.device)
-        return chosen[:1] if self.cluster and self.device == "auto" else chosen
-
 
 def main(argv: list[str]) -> None:
     given = _first_look(argv)
     loaded = registry.load(given.game)
-    presets = loaded.presets()
-    if given.preset not in presets:
-        raise UnknownName("preset", given.preset, presets)
     defaults, named = _defaults(given, loaded), Path(given.run) if given.run else None
     if given.resume:
         named = named or choose_folder(loaded.game.name, resume=True)
@@ -112,29 +100,28 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--resume", action="store_true")
     # with hyphens or underscores, as `parse` takes them
     argv = [re.sub(r"^--[\w.-]+", lambda flag: flag[0].replace("_", "-"), word) for word in argv]
-    if valued := next((word for word in argv if word.startswith("--resume=")), ""):
-        words = quoted("--run", Path(shorten_path(valued.partition("=")[2])), "--resume")
-        raise InvalidSetting(f"--resume takes no value: name the folder by --run, as in {words}")
+    if any(word.startswith("--resume=") for word in argv):
+        raise InvalidSetting("--resume takes no value: name the folder by --run, as in --run runs/connect4-1 --resume")
     given = parser.parse_known_args(argv)[0]
     if given.resume and given.preset is not None:
         raise training.preset_on_resume()
-    given.preset = Options.preset if given.preset is None else given.preset
     return given
 
 
 def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
     """The preset's settings, with the sizes of the net to begin with."""
-    return Options(config=with_sizes_of(given.initial_net, loaded, loaded.presets()[given.preset]))
+    return Options(config=find_preset(given.preset, loaded, given.initial_net))
 
 
 def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     """Trains to the end, or to an interruption, and says how strong the net is and what to do next."""
-    for line in describe_plan(options, loaded.game.name, folder):
+    for line in _plan(options, loaded.game.name, folder):
         logger.info("%s", line)
-    flags = ["--deterministic"] * options.deterministic + ["--device", options.device] * (options.device != "auto")
-    flags += ["--cluster", options.cluster] * bool(options.cluster)
-    flags += ["--cluster-workers", str(options.cluster_workers)] * (options.cluster_workers is not None)
-    flags += ["--wandb", options.wandb] * bool(options.wandb)
+    device = "" if options.device == "auto" else options.device
+    kept = {"--device": device, "--cluster": options.cluster, "--cluster-workers": options.cluster_workers}
+    flags = ["--deterministic"] * options.deterministic
+    for flag, value in (kept | {"--wandb": options.wandb}).items():
+        flags += [flag, str(value)] if value else []
     command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
 
     def stopped() -> str:
@@ -145,82 +132,76 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     def stop_when_asked(coach: Coach) -> None:
         stack.enter_context(interruption.listening(lambda number: coach.stop.set(), raises=False))
 
+    devices = choose_devices(options.device)
     with interruption.saying(stopped), contextlib.ExitStack() as stack:
         run = training.train(
             loaded, options.config, folder, game_name=options.game, seed=options.seed, threads=options.threads,
-            devices=options.devices(), deterministic=options.deterministic, resume=options.resume,
-            wandb=options.wandb, cluster=options.find_cluster(), on_start=stop_when_asked,
+            # beside a cluster, `auto` is one device of this machine
+            devices=devices[:1] if options.cluster and options.device == "auto" else devices,
+            deterministic=options.deterministic, resume=options.resume, wandb=options.wandb,
+            cluster=options.find_cluster(), on_start=stop_when_asked,
         )  # fmt: skip
         if run.stopped:
             interruption.say()
             raise SystemExit(interruption.exit_code())
-    _conclude(run, options, command)
+    say(_results(run, options.config) + f"\nEverything is in {run.folder}. Next:")
+    for what, words in _next_commands(run, options, command):
+        say(f"{what}:\n  {words}")
 
 
-def describe_plan(options: Options, game_name: str, folder: Path) -> list[str]:
+def _plan(options: Options, game_name: str, folder: Path) -> list[str]:
     """The first lines of a run: the work to come, when it ends, and how to stop it."""
     config = options.config
     settings = "the settings of the run" if options.resume else f"preset {options.preset}"
-    rest = " and learns from them"
-    if config.gate.enabled:
-        rest = ", learns from them, and pits the new net against the best one"
-    threads = count_of(options.threads, "thread")
+    rest = ", learns from them, and pits the new net against the best one" * config.gate.enabled
     end = f"after generation {config.generations}"
     if config.minutes:
         end += f" or {config.minutes:g} minute{'s' * (config.minutes != 1)}, whichever comes first"
+    threads = count_of(options.threads, "thread")
     return [
         f"training a network for {game_name} with {settings} and {threads}, in {shorten_path(folder)}",
-        f"each generation plays games by self-play{rest}; the run ends {end}",
+        f"each generation plays games by self-play{rest or ' and learns from them'}; the run ends {end}",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
 
 
-def _conclude(run: TrainedRun, options: Options, command: str) -> None:
-    """Prints how strong the best net is, and what can be done next."""
-    evaluation, config = run.evaluation, options.config
-    simulations = config.evaluation.simulations
+def _results(run: TrainedRun, config: RunConfig) -> str:
+    """Tells how strong the best net is."""
+    matches, benchmark = run.evaluation["matches"], run.evaluation["benchmark"]
     best = f"The best net is that of generation {run.best_generation}"
     if run.best_generation == 0:
         best = f"No candidate has passed the gate: the best net is still {config.initial_net or 'the untrained one'}"
-    say(f"\n{best}." + f" With {count_of(simulations, 'simulation')} it scores" * bool(evaluation["matches"]))
-    for match in evaluation["matches"]:
+    scores = f". With {count_of(config.evaluation.simulations, 'simulation')} it scores" if matches else "."
+    lines = [f"\n{best}{scores}"]
+    for match in matches:
         low, high = match["score_interval"]
-        say(
+        lines.append(
             f"  {match['score']:6.1%} against {match['opponent']:<12} (95% interval {low:.1%} to {high:.1%}; "
             f"{describe_counts(match['wins'], match['draws'], match['losses'])} in {count_of(match['games'], 'game')})"
         )
-    if evaluation["benchmark"]:
-        print(f"Without a search: {show_figures(evaluation['benchmark'])}.")
-    say(f"{describe_beginning(evaluation['matches'])}Everything is in {run.folder}. Next:")
+    if benchmark:
+        lines.append(f"Without a search: {show_figures(benchmark)}.")
+    if plies := max((match["opening_plies"] for match in matches), default=0):
+        lines.append(
+            f"These games begin with {count_of(plies, 'random ply')}, and each opening is played twice, with the sides "
+            "swapped: even a perfect player loses some of these games."
+        )
+    return "\n".join(lines)
+
+
+def _next_commands(run: TrainedRun, options: Options, command: str) -> Iterator[tuple[str, str]]:
+    """The things to do after a run, and the commands that do them; `command` goes on with it."""
     chosen = [] if options.game in registry.NAMES else ["--game", options.game]
-    rival = "best" if "best" in run.loaded.nets else "mcts:400"
-    generations, minutes = config.generations, config.minutes
-    if run.metrics:  # a run that goes on may be beyond its limits already
-        generations = max(generations, run.generation)
-        minutes = max(minutes, round(run.metrics[-1]["seconds"] / 60, 1)) if minutes else 0.0
-    more = ["--generations", str(2 * generations)]
-    more += ["--minutes", f"{2 * minutes:g}"] * (minutes > 0)
-    page = re.sub(r"[^\w.()=-]+", "-", f"{run.loaded.game.name}.html")  # openspiel:hex is no name of a file everywhere
-    compiled = run.loaded.game.compiled  # else no page can run its rules
-    for what, words in (
-        ("Play against it", command_line("pit", text_of(run.folder), "human", *chosen)),
-        ("Pit it against another player", command_line("pit", text_of(run.folder), rival, *chosen)),
-        *[("Write a page that plays it in any browser", command_line("publish", text_of(run.folder), page, *chosen))]
-        * compiled,
-        ("Train on", f"{command} {quoted(*more)}"),
-        ("See how it went, in a browser", command_line("report", run.folder)),
-    ):
-        say(f"{what}:\n  {words}")
-
-
-def describe_beginning(matches: Sequence[Mapping[str, Any]]) -> str:
-    """A line about the openings of the last matches, without which the scores mislead; empty if nothing was played."""
-    plies = max((match["opening_plies"] for match in matches), default=None)
-    if plies is None:
-        return ""
-    if plies == 0:
-        return "These games begin at the start position.\n"
-    return (
-        f"These games begin with {count_of(plies, 'random ply')}, and each opening is played twice, "
-        "with the sides swapped: even a perfect player loses some of these games.\n"
-    )
+    rival, text = "best" if "best" in run.loaded.nets else "mcts:400", text_of(run.folder)
+    yield "Play against it", command_line("pit", text, "human", *chosen)
+    yield "Pit it against another player", command_line("pit", text, rival, *chosen)
+    if run.loaded.game.compiled:  # else no page can run its rules
+        page = re.sub(r"[^\w.()=-]+", "-", f"{run.loaded.game.name}.html")  # openspiel:hex names no file everywhere
+        yield "Write a page that plays it in any browser", command_line("publish", text, page, *chosen)
+    # a run that goes on may be beyond its limits already
+    more = ["--generations", str(2 * max(options.config.generations, run.generation))]
+    if minutes := options.config.minutes:
+        played = run.metrics[-1]["seconds"] / 60 if run.metrics else 0.0
+        more += ["--minutes", f"{2 * max(minutes, round(played, 1)):g}"]
+    yield "Train on", f"{command} {quoted(*more)}"
+    yield "See how it went, in a browser", command_line("report", run.folder)

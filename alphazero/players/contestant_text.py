@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -75,7 +75,7 @@ class ContestantText:
 
     def refuse_argument(self) -> None:
         """Raises InvalidSetting if there is an argument."""
-        if self.argument or self.head != self.name:
+        if self.head != self.name:
             raise InvalidSetting(f"{self.name} takes no argument, so {quote(self.head)} means nothing")
 
     def whole_argument(self, what: str, example: str) -> int:
@@ -83,8 +83,8 @@ class ContestantText:
         try:
             return _parse_value(self.argument, int)
         except ValueError:
-            given = f"not {quote(self.argument)}" if self.argument else "which is missing"
-            raise InvalidSetting(f"{self.name} takes {what} as a whole number, {given}: write {example}") from None
+            given = quote(self.argument)
+            raise InvalidSetting(f"{self.name} takes {what}, a whole number, not {given}: write {example}") from None
 
     def settings_as(self, types: Mapping[str, type]) -> dict[str, Any]:
         """The settings, converted to these types; raises InputError."""
@@ -99,11 +99,6 @@ class ContestantText:
             except (KeyError, ValueError):
                 raise InvalidSetting(f"setting {name} takes {_TYPES[types[name]]}, not {quote(text)}") from None
         return values
-
-
-def parse_all(texts: Iterable[str]) -> list[ContestantText]:
-    """As `ContestantText.parse`, for each of the texts."""
-    return [ContestantText.parse(text) for text in texts]
 
 
 def _parse_value(text: str, kind: type) -> Any:

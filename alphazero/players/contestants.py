@@ -43,7 +43,7 @@ from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
-from alphazero.players.contestant_text import NAMES, ContestantText, parse_all
+from alphazero.players.contestant_text import NAMES, ContestantText
 from alphazero.players.function_player import FunctionPlayer, LogitsPlayer, find_function
 from alphazero.players.gtp_player import TIMEOUT, GtpPlayer
 from alphazero.players.human import HumanPlayer
@@ -83,17 +83,19 @@ def make_player(
     if its card says how, by default with 200; at 0 it plays by its policy alone. `device` is where nets compute:
     `auto`, `cpu` or `cuda`. Raises UnknownName, InvalidSetting, or CheckpointError.
     """
-    if isinstance(contestant, str | Path):
-        contestant = ContestantText.parse(text_of(contestant) if isinstance(contestant, Path) else contestant)
+    if isinstance(contestant, Path):
+        contestant = text_of(contestant)
+    if isinstance(contestant, str):
+        contestant = ContestantText.parse(contestant)
     if isinstance(contestant, ContestantText):
         player = _open(contestant, loaded, seed, threads, simulations, device)
         player.name = contestant.text
         return player
     if isinstance(contestant, Player):
-        what = f"{type(contestant).__name__}.select_actions"
-        check_function(what, contestant.select_actions, "states", "games", "plies")
+        kind = type(contestant).__name__
+        check_function(f"{kind}.select_actions", contestant.select_actions, "states", "games", "plies")
         if not hasattr(contestant, "name"):
-            object.__setattr__(contestant, "name", type(contestant).__name__)  # a frozen dataclass refuses otherwise
+            object.__setattr__(contestant, "name", kind)  # a frozen dataclass refuses otherwise
         return contestant
     if isinstance(contestant, NeuralNet):
         check_net(contestant, loaded.game)
@@ -119,22 +121,22 @@ def _open(
     named: ContestantText, loaded: LoadedGame, seed: int, threads: int, simulations: int | None, device: str
 ) -> Player:
     """The player that a text means."""
-    kernels = kernels_of(loaded.game)
-    if named.name in loaded.contestants:
-        own: Player = loaded.contestants[named.name](
-            kernels, named.argument, named.settings, seed=seed, threads=threads
-        )
-        return own
-    if named.name in ("random", "greedy", "human"):
+    kernels, own = kernels_of(loaded.game), loaded.contestants.get(named.name)
+    if own is not None:
+        return own(kernels, named.argument, named.settings, seed=seed, threads=threads)  # type: ignore[no-any-return]
+    if named.name in ("random", "greedy", "human", *loaded.nets):
         named.refuse_argument()
+    if named.name in ("random", "greedy", "human", "minimax"):
         named.settings_as({})
-        if named.name != "human":
-            return (GreedyPlayer if named.name == "greedy" else RandomPlayer)(kernels, seed)
+    if named.name == "random":
+        return RandomPlayer(kernels, seed)
+    if named.name == "greedy":
+        return GreedyPlayer(kernels, seed)
+    if named.name == "human":
         config = replace(PLAY, num_simulations=ADVICE)
         adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
         return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game), seed)
     if named.name == "minimax":
-        named.settings_as({})
         return MinimaxPlayer(kernels, named.whole_argument("a depth", "minimax:4"), seed, threads)
     if named.name == "mcts":
         search, temperature = _search_settings(named, simulations)
@@ -143,7 +145,7 @@ def _open(
         return SearchPlayer("", kernels, [playouts(kernels, seed)] * threads, search, seed, temperature)
     if named.name == "python":
         temperature = Temperature(**named.settings_as(get_type_hints(Temperature)))
-        return LogitsPlayer(kernels, find_function(named.argument), seed, temperature, named.head)
+        return LogitsPlayer(named.head, kernels, find_function(named.argument), seed, temperature)
     if named.name == "gtp":
         timeout = named.settings_as({"timeout": float}).get("timeout", TIMEOUT)
         check_range("the timeout of gtp", timeout, 0.01, 86_400.0, whole=False)
@@ -151,7 +153,7 @@ def _open(
         words = loaded.gtp_words(loaded.game)
         return GtpPlayer(loaded.game, words, quoted[1] if quoted else named.argument, timeout)
     if (path := _path_of(named, loaded)) is None:
-        hint = HINT if loaded.nets else f"{HINT}; {loaded.game.name} has no shipped net"
+        hint = HINT
         if re.fullmatch(r"\w+=.*", named.head):  # as PowerShell splits it
             hint = 'put a contestant and its settings into quotation marks, as "best@simulations=9,temperature=1"'
         raise UnknownName("contestant", named.head, [*NAMES, *loaded.contestants, *loaded.nets], hint)
@@ -167,7 +169,6 @@ def _path_of(named: ContestantText, loaded: LoadedGame) -> str | None:
     if named.name in NAMES or named.name in loaded.contestants:
         return None
     if named.name in loaded.nets:
-        named.refuse_argument()
         return named.name
     return named.head if named.is_path else None
 
@@ -179,7 +180,7 @@ def open_opponents(
 
     Raises as `make_player` does, and InvalidSetting for one who plays one game at a time.
     """
-    named = parse_all(opponents)
+    named = [ContestantText.parse(text) for text in opponents]
     for one in named:
         if one.plays_alone:  # before a program is started
             raise InvalidSetting(f"{one} cannot be one of {flag}: it plays one game at a time")
@@ -193,10 +194,7 @@ def find_checkpoint(text: str, loaded: LoadedGame) -> Path:
     try:
         return resolve_checkpoint(text)
     except CheckpointError as error:
-        shipped = f", or a shipped net ({', '.join(loaded.nets)})"
-        if not loaded.nets:
-            shipped = f"; {loaded.game.name} has no shipped net"
-        raise CheckpointError(f"{error}{shipped}") from error
+        raise CheckpointError(f"{error}, or a shipped net ({', '.join(loaded.nets) or 'none here'})") from error
 
 
 def game_of(contestant: ContestantText) -> str | None:
@@ -243,9 +241,8 @@ def search_of(net: NeuralNet, where: str) -> SearchConfig:
 
 def _widened(config: SearchConfig) -> SearchConfig:
     """A Gumbel search with more actions at the root, if it has the simulations for them."""
-    if not config.gumbel_actions:
-        return config
-    return replace(config, gumbel_actions=max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION))
+    actions = config.gumbel_actions and max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION)
+    return replace(config, gumbel_actions=actions)
 
 
 def find_net(text: str, loaded: LoadedGame) -> tuple[Path, dict[str, Any]]:
@@ -285,8 +282,8 @@ def weights_announced(sizes: Mapping[str, Any], loaded: LoadedGame) -> int:
     """Almost all weights of the game's network of these sizes, and no more than it has; 0 if nobody can tell."""
     from alphazero.nets.resnet import least_weights, make_net
 
-    if "make_net" in loaded.replaced:
-        return 0  # somebody's network, to which the sizes mean what they like
+    if "make_net" in loaded.replaced:  # somebody's network, to which the sizes mean what they like
+        return 0
     own = loaded.make_net.resolve() if isinstance(loaded.make_net, LaterPart) else loaded.make_net
     return least_weights(sizes, loaded.game, own_policy=own is not make_net)
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import operator
 from collections.abc import Callable
@@ -19,7 +20,7 @@ from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting, Unk
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.net_players import PolicyPlayer
-from alphazero.players.player import BEST, Assessment, FollowingPlayer, Temperature
+from alphazero.players.player import Assessment, FollowingPlayer, Temperature
 from alphazero.search.mcts import Evaluate
 from alphazero.settings import check_function
 
@@ -34,25 +35,20 @@ class FunctionPlayer(FollowingPlayer):
 
     one_at_a_time = False
 
-    def __init__(self, game: Game, function: Callable[[Position], SupportsIndex], name: str = ""):
+    def __init__(self, game: Game, function: Callable[[Position], SupportsIndex]):
         super().__init__(game)
         check_function("the function of a player", function, "position")
-        self.name, self._function = name or name_of(function), function
+        self.name, self._function = getattr(function, "__name__", "") or type(function).__name__, function
 
     def choose(self, position: Position, game: int) -> int:
-        """The function's action; raises EvaluationError if it is no whole number, IllegalAction if it is not legal."""
+        """The function's action; raises IllegalAction if it is none of the legal ones."""
         answer = self._function(position)
-        try:
-            action = operator.index(answer)
-        except TypeError:
-            raise EvaluationError(
-                f"{self.name} must return an action, one of position.legal_actions, and returned {quote(answer)}"
-            ) from None
-        if action not in position.legal_actions:
-            raise IllegalAction(
-                f"{self.name} returned {action}, which is not a legal action (legal: {position.legal_actions})"
-            )
-        return action
+        with contextlib.suppress(TypeError):
+            if (action := operator.index(answer)) in position.legal_actions:
+                return action
+        raise IllegalAction(
+            f"{self.name} returned {quote(answer)}, which is not a legal action (legal: {position.legal_actions})"
+        )
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         """Actions for states without a history: so the function sees positions whose `actions` are empty."""
@@ -70,25 +66,12 @@ class LogitsPlayer(PolicyPlayer):
     temperature T > 0 draws one by exp(logit / T).
     """
 
-    def __init__(
-        self,
-        kernels: Kernels,
-        function: Callable[..., Any],
-        seed: int,
-        temperature: Temperature = BEST,
-        name: str = "",
-    ):
-        name = name or name_of(function)
+    def __init__(self, name: str, kernels: Kernels, function: Callable[..., Any], seed: int, temperature: Temperature):
         check_function(name, function, "observations")
         super().__init__(name, kernels, [_softmax_of(kernels, name, function)], seed, temperature)
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         return replace(super().assess(states, games, plies), values=None)  # logits hold no value
-
-
-def name_of(function: Callable[..., Any]) -> str:
-    """A name for a player that is this function."""
-    return getattr(function, "__name__", None) or type(function).__name__
 
 
 def find_function(where: str) -> Callable[..., Any]:
@@ -107,16 +90,12 @@ def find_function(where: str) -> Callable[..., Any]:
             raise InvalidSetting(f"there is no module {quote(module_name, 200)} on Python's path: {EXAMPLE}")
         with naming(f"the module {quote(module_name)}", InvalidSetting):
             module = importlib.import_module(module_name)
-    functions = {
-        key: value
-        for key, value in vars(module).items()
-        if callable(value) and not isinstance(value, type) and not key.startswith("__")
-    }
+    functions = {key: value for key, value in vars(module).items() if callable(value) and not isinstance(value, type)}
     if name not in functions:
         raise UnknownName(f"function in {module_name}", name, functions)
     if callable(getattr(functions[name], "eval", None)):
         functions[name].eval()
-    return functions[name]
+    return functions[name]  # type: ignore[no-any-return]
 
 
 def _softmax_of(kernels: Kernels, name: str, function: Callable[..., Any]) -> Evaluate:
@@ -139,21 +118,14 @@ def _softmax_of(kernels: Kernels, name: str, function: Callable[..., Any]) -> Ev
 
 def _checked(name: str, answer: Any, legal_masks: np.ndarray) -> np.ndarray:
     """`float64[n, A]`, -inf where illegal; raises EvaluationError."""
-    if (
-        not isinstance(answer, np.ndarray)
-        or answer.shape != legal_masks.shape
-        or not np.issubdtype(answer.dtype, np.number)
-    ):
-        kind = f"{answer.dtype} of shape {answer.shape}" if isinstance(answer, np.ndarray) else type(answer).__name__
-        raise EvaluationError(
-            f"{name} must give logits as an array or tensor of {legal_masks.shape[0]} boards x "
-            f"{legal_masks.shape[1]} actions, and gave {kind}"
-        )
-    logits = np.where(legal_masks, np.real(answer).astype(np.float64), -np.inf)
-    wrong = np.isnan(logits).any(axis=1) | ~np.isfinite(logits.max(axis=1))
-    if wrong.any():
-        raise EvaluationError(
-            f"{name} gave no finite logit for the legal actions of board {wrong.argmax()} of its batch: they must "
-            "be neither nan nor infinite"
-        )
-    return logits
+    kind, boards, actions = type(answer).__name__, *legal_masks.shape
+    if isinstance(answer, np.ndarray):
+        kind = f"{answer.dtype} of shape {answer.shape}"
+        if answer.shape == legal_masks.shape and np.issubdtype(answer.dtype, np.number):
+            logits = np.where(legal_masks, np.real(answer).astype(np.float64), -np.inf)
+            if np.isfinite(logits.max(axis=1)).all():  # neither nan nor infinite
+                return logits
+            kind = "no finite logit for the legal actions of a board"
+    raise EvaluationError(
+        f"{name} must give finite logits as an array or tensor of {boards} boards x {actions} actions, and gave {kind}"
+    )

@@ -14,10 +14,11 @@ import threading
 import time
 import weakref
 from collections import deque
+from functools import partial
 from typing import IO, Any
 
 from alphazero import interruption
-from alphazero.errors import IllegalAction, InvalidSetting, listed, quote
+from alphazero.errors import IllegalAction, InvalidSetting, quote
 from alphazero.game import Game, Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
 from alphazero.invocation import split_command
@@ -49,7 +50,7 @@ class GtpProcess:
     """A program that speaks GTP; `log`, if given, keeps every line of the dialogue, commands behind `> `."""
 
     def __init__(self, command: list[str], timeout: float, log: list[str] | None = None):
-        self._timeout, self._log = timeout, log
+        self._timeout, self._log = timeout, deque[str](maxlen=0) if log is None else log
         try:
             self._process = start_program(command, subprocess.PIPE)
         except (OSError, ValueError) as error:
@@ -62,13 +63,12 @@ class GtpProcess:
         self.close = weakref.finalize(self, _end, self._process, self._stdin, self._stdout)
         """Ends the program and its children; by itself when nobody has this object any more."""
 
-    def kill(self) -> None:
+        self.kill = partial(end_program, self._process)
         """Ends the program and its children at once, from any thread: while it thinks it does not hear a `quit`."""
-        end_program(self._process)
 
     def ask(self, command: str) -> str:
         """The answer without its sign; raises EngineFault when there is none, or it is a refusal."""
-        self._note(f"> {command}")
+        self._log.append(f"> {command}")
         # for the command and its whole answer, however slowly they go; a program that is killed is waited for no more
         begin, limit = time.monotonic(), threading.Timer(self._timeout, self.kill)
         limit.daemon = True
@@ -89,8 +89,7 @@ class GtpProcess:
 
     def _answer(self, command: str) -> tuple[str, str]:
         """The sign and the text of an answer, which an empty line ends."""
-        lines: list[str] = []
-        length = 0
+        lines, length = list[str](), 0
         while True:
             read = self._stdout.readline(MAX_LINE)
             if not read:
@@ -98,11 +97,10 @@ class GtpProcess:
             # control characters mean nothing in the protocol, but for tabs, which are spaces
             line = re.sub(r"[\x00-\x1f\x7f]", "", read.replace("\t", " ")).rstrip()
             if line or lines:
-                self._note(line)
-            if not line and lines:
-                break
-            if line:
+                self._log.append(line)
                 lines.append(line)
+            if lines and not line:
+                break
             length += len(read)
             if lines and lines[0][0] not in "=?":
                 raise EngineFault(
@@ -110,21 +108,15 @@ class GtpProcess:
                 )
             if length > MAX_ANSWER:
                 raise EngineFault(f"gave an answer without end to {quote(command)}")
-        first = re.sub(r"^[=?]\d*\s*", "", lines[0])
-        return lines[0][0], "\n".join([first, *lines[1:]]).strip()
+        return lines[0][0], re.sub(r"^[=?]\d*\s*", "", "\n".join(lines)).strip()
 
     def _last_words(self) -> str:
         """Tells how the program has ended, and its last complaint."""
+        how = "closed its output"
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(GRACE)
+            how = f"ended (exit code {self._process.wait(GRACE)})"
         self._overhearing.join(GRACE)
-        code = self._process.poll()
-        how = "closed its output" if code is None else f"ended (exit code {code})"
         return how + (f", saying {quote(self._complaints[0], 200)}" if self._complaints else "")
-
-    def _note(self, line: str) -> None:
-        if self._log is not None:
-            self._log.append(line)
 
 
 def _overhear(pipe: IO[str], complaints: deque[str]) -> None:
@@ -161,8 +153,8 @@ class GtpPlayer(FollowingPlayer):
         self._words, self._timeout, self._log = words, timeout, log
         try:
             self._command = split_command(command)
-        except ValueError as error:
-            raise InvalidSetting(f"{quote(command, 200)} is no command line: {error}") from None
+        except ValueError:  # a quotation mark that is not closed
+            self._command = []
         if not self._command:
             raise InvalidSetting('gtp takes the command line of an engine, as in gtp:"gnugo --mode gtp"')
         self._engine: GtpProcess | None = None
@@ -186,8 +178,7 @@ class GtpPlayer(FollowingPlayer):
             action = self._words.action(position, vertex)
         except IllegalAction:
             self._known = None  # it may have played that on its own board
-            legal = listed(self._words.vertex(position, action) for action in position.legal_actions)
-            raise Forfeit(f"played {quote(vertex)}, which is not legal (legal: {legal})") from None
+            raise Forfeit(f"played {quote(vertex)}, which is not legal") from None
         self._known = (*position.actions, action)
         return action
 
@@ -231,8 +222,7 @@ class GtpPlayer(FollowingPlayer):
             self._hears_of_passes = False
 
     def _must_pass(self, position: Position) -> bool:
-        legal = position.legal_actions
-        return len(legal) == 1 and self._words.vertex(position, legal[0]) == "pass"
+        return len(legal := position.legal_actions) == 1 and self._words.vertex(position, legal[0]) == "pass"
 
     def _start(self, note: str) -> GtpProcess:
         """A fresh process that is ready to play; raises InvalidSetting, so that a file that is gone loses no games."""
@@ -258,12 +248,11 @@ class GtpPlayer(FollowingPlayer):
             if not found:
                 raise EngineFault(f"does not play {self._words.name}, but {', '.join(names)}")
             engine.ask(f"set_game {found[0]}")
-        size = f"boardsize {self._words.columns}"
-        if self._words.rows != self._words.columns:
-            size += f" {self._words.rows}"  # as KataGo and Benzene hear it
-            if "rectangular_boardsize" in commands:
-                size = f"rectangular_{size}"
-        komi = [] if self._words.komi is None or "komi" not in commands else [f"komi {self._words.komi:g}"]
+        words = self._words
+        size = f"boardsize {words.columns}"
+        if words.rows != words.columns:  # as KataGo and Benzene hear it
+            size = f"{'rectangular_' * ('rectangular_boardsize' in commands)}{size} {words.rows}"
+        komi = [] if words.komi is None or "komi" not in commands else [f"komi {words.komi:g}"]
         return [size, "clear_board", *komi]
 
     def _stop(self) -> None:

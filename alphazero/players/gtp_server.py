@@ -51,59 +51,16 @@ class Server:
     def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
         if player.one_at_a_time:
             raise InvalidSetting(f"{player.name} cannot be offered as an engine: choose a player in this program")
-        self._game, self._player = loaded.game, player
+        self._game, self._player, self._number = loaded.game, player, 0
         self._say = functools.partial(print, end="", file=out, flush=True)
         self._words: GtpWords = loaded.gtp_words(loaded.game)
         self._points = points_of(loaded.game, self._words)
         self._positions = [loaded.game.start()]
         """The start position and the one after each `play` and `genmove`; a pass left out has no entry of its own."""
-        self._number = 0
         self._analyses: dict[int, Analysis] = {}
         """Prepared searches by their number of simulations."""
-        self._commands = {
-            name: answer
-            for name, answer in self._all_commands().items()
-            if self._points or not name.startswith("gogui-rules")
-        }
+        self._commands = self._protocol() | (self._rules() if self._points else {})
         self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
-
-    def _all_commands(self) -> dict[str, Command]:
-        offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
-        if self._points:
-            offers.append("plist/Legal Moves/gogui-rules_legal_moves")
-        return {
-            "protocol_version": lambda words: "2",
-            "name": lambda words: f"alphazero {self._player.name}",
-            "version": lambda words: __version__,
-            "known_command": lambda words: "true" if words and words[0] in self._names else "false",
-            "list_commands": lambda words: "\n".join(self._names),
-            "list_games": lambda words: self._words.name,
-            "set_game": self._set_game,
-            # as KataGo and Benzene do, we hear columns and rows here, too; HexGui says nothing else
-            "boardsize": lambda words: self._set_size(words * 2 if len(words) == 1 else words),
-            "rectangular_boardsize": self._set_size,
-            "clear_board": self._clear_board,
-            "komi": self._set_komi,
-            "play": self._play,
-            "genmove": self._generate_move,
-            "reg_genmove": lambda words: self._words.vertex(*self._choose(words)),
-            "undo": self._undo,
-            "showboard": lambda words: f"\n{self.position}",
-            "final_score": lambda words: self._result("B+1", "0", "W+1"),  # games have results and no points
-            "cputime": lambda words: f"{time.process_time():.2f}",
-            # a player takes as long as its simulations do, which programs that run tournaments ask us to know
-            "time_settings": lambda words: "",
-            "time_left": lambda words: "",
-            "gogui-analyze_commands": lambda words: "\n".join(offers),
-            "hexgui-analyze_commands": lambda words: "\n".join(offers),
-            # GoGui learns from these the rules of a game that it does not know
-            "gogui-rules_game_id": lambda words: self._words.name.lower(),
-            "gogui-rules_board_size": lambda words: str(self._words.rows),
-            "gogui-rules_board": lambda words: _diagram(self.position, self._points, self._words.rows),
-            "gogui-rules_legal_moves": lambda words: " ".join(self._vertices()),
-            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
-            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
-        }
 
     @property
     def position(self) -> Position:
@@ -134,6 +91,47 @@ class Server:
         self._say(f"{sign}{number} " + re.sub(r"\n[ \t]*(?=\n)", "\n ", text.rstrip()) + "\n\n")
         return command != "quit"
 
+    def _protocol(self) -> dict[str, Command]:
+        offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
+        offers += ["plist/Legal Moves/gogui-rules_legal_moves"] if self._points else []
+        return {
+            "protocol_version": lambda words: "2",
+            "name": lambda words: f"alphazero {self._player.name}",
+            "version": lambda words: __version__,
+            "known_command": lambda words: "true" if words and words[0] in self._names else "false",
+            "list_commands": lambda words: "\n".join(self._names),
+            "list_games": lambda words: self._words.name,
+            "set_game": self._set_game,
+            # as KataGo and Benzene do, we hear columns and rows here, too; HexGui says nothing else
+            "boardsize": lambda words: self._set_size(words * 2 if len(words) == 1 else words),
+            "rectangular_boardsize": self._set_size,
+            "clear_board": self._clear_board,
+            "komi": self._set_komi,
+            "play": self._play,
+            "genmove": self._generate_move,
+            "reg_genmove": lambda words: self._words.vertex(*self._choose(words)),
+            "undo": self._undo,
+            "showboard": lambda words: f"\n{self.position}",
+            "final_score": lambda words: self._result("B+1", "0", "W+1"),  # games have results and no points
+            "cputime": lambda words: f"{time.process_time():.2f}",
+            # a player takes as long as its simulations do, which programs that run tournaments ask us to know
+            "time_settings": lambda words: "",
+            "time_left": lambda words: "",
+            "gogui-analyze_commands": lambda words: "\n".join(offers),
+            "hexgui-analyze_commands": lambda words: "\n".join(offers),
+        }
+
+    def _rules(self) -> dict[str, Command]:
+        """GoGui learns from these the rules of a game that it does not know."""
+        return {
+            "gogui-rules_game_id": lambda words: self._words.name.lower(),
+            "gogui-rules_board_size": lambda words: str(self._words.rows),
+            "gogui-rules_board": lambda words: _diagram(self.position, self._points, self._words.rows),
+            "gogui-rules_legal_moves": self._legal_moves,
+            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
+            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
+        }
+
     # --- the board ---
 
     def _set_game(self, words: list[str]) -> str:
@@ -142,15 +140,13 @@ class Server:
         return self._clear_board(words)
 
     def _set_size(self, words: list[str]) -> str:
-        """Takes the columns and the rows."""
         if words != [str(self._words.columns), str(self._words.rows)]:
             raise Refused("unacceptable size")
         return self._clear_board(words)
 
     def _set_komi(self, words: list[str]) -> str:
         """Any komi is accepted in a game that has none, and changes nothing."""
-        komi = _number(" ".join(words), float, "komi is a number")
-        if self._words.komi is not None and komi != self._words.komi:
+        if _number(" ".join(words), float, "komi") != self._words.komi is not None:
             raise Refused(f"the komi of this game is {self._words.komi:g}")
         return ""
 
@@ -180,16 +176,16 @@ class Server:
 
     def _turn_of(self, word: str) -> Position:
         """The position with that colour to move: the one on the board, or the one after a pass that was left out."""
-        player = _colour(word)
-        if self.position.terminal:
+        player, position = _colour(word), self.position
+        if position.terminal:
             raise Refused("the game is over")
-        if self.position.to_play != player:
-            with contextlib.suppress(InputError):
-                passed = self.position.play(self._words.action(self.position, "pass"))
-                if passed.to_play == player and not passed.terminal:
-                    return passed
-            raise Refused(f"illegal move: it is {COLOURS[self.position.to_play]}'s turn")
-        return self.position
+        if position.to_play == player:
+            return position
+        with contextlib.suppress(InputError):
+            passed = position.play(self._words.action(position, "pass"))
+            if passed.to_play == player and not passed.terminal:
+                return passed
+        raise Refused(f"illegal move: it is {COLOURS[position.to_play]}'s turn")
 
     def _result(self, black: str, draw: str, white: str) -> str:
         """The word for the one who has won."""
@@ -208,11 +204,10 @@ class Server:
         at = np.array([self._number]), np.array([position.ply])
         return position, int(self._player.select_actions(position.state[None].copy(), *at)[0])
 
-    def _vertices(self) -> list[str]:
+    def _legal_moves(self, words: list[str]) -> str:
         """Legal points and passes; a Go board has no place for a swap."""
-        known, position = {"pass", *self._points.values()}, self.position
-        vertices = [self._words.vertex(position, action) for action in position.legal_actions]
-        return [vertex for vertex in vertices if vertex in known]
+        vertices = [self._words.vertex(self.position, action) for action in self.position.legal_actions]
+        return " ".join(vertex for vertex in vertices if vertex in {"pass", *self._points.values()})
 
     # --- analysis ---
 
@@ -221,9 +216,9 @@ class Server:
         colour, seconds, most_moves = _analysis_options(words)
         position = self._turn_of(colour or COLOURS[self.position.to_play])
         assert isinstance(self._player, SearchPlayer)
-        room, moves = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions)), "genmove" in command
-        if moves:
-            room = self._player.num_simulations
+        moves = "genmove" in command
+        room = min(MOST_SIMULATIONS, max(1, MOST_EDGES // self._game.num_actions))
+        room = self._player.num_simulations if moves else room
         analysis = self._analyses[room] = self._analyses.get(room) or self._player.analysis(room)
         self._say(f"={number}\n")
         try:
@@ -295,22 +290,20 @@ def _analysis_options(words: list[str]) -> tuple[str, float, int]:
     if len(words) % 2 or {"avoid", "allow"} & set(words):
         raise Refused("an analysis takes a colour, an interval and pairs of a key and a value, but no avoid or allow")
     values = {"interval": INTERVAL, "maxmoves": "1000000", **dict(zip(words[::2], words[1::2], strict=True))}
-    interval, most_moves = (
-        max(1, _number(values[key], int, f"{key} takes a whole number")) for key in ("interval", "maxmoves")
-    )
+    interval, most_moves = (max(1, _number(values[key], int, key)) for key in ("interval", "maxmoves"))
     return colour, interval / 100, int(most_moves)
 
 
-def _number(word: str, kind: Callable[[str], float], complaint: str) -> float:
+def _number(word: str, kind: Callable[[str], float], what: str) -> float:
     try:
         return kind(word[:18])
     except ValueError:
-        raise Refused(complaint) from None
+        raise Refused(f"{what} takes a number") from None
 
 
 def _colour(word: str) -> int:
     """0 for b or black, 1 for w or white."""
-    for player, colour in enumerate(COLOURS):
-        if word and word.lower() in (colour[0], colour):
-            return player
-    raise Refused("a colour is b, w, black or white")
+    colours = {"b": 0, "black": 0, "w": 1, "white": 1}
+    if word.lower() not in colours:
+        raise Refused("a colour is b, w, black or white")
+    return colours[word.lower()]

@@ -46,8 +46,7 @@ class HumanPlayer(FollowingPlayer):
 
     def __init__(self, game: Game, adviser: SearchPlayer, oracle: Oracle | None, seed: int):
         super().__init__(game)
-        self._adviser, self._oracle, self._seed = adviser, oracle, seed
-        self._opponent = "?"
+        self._adviser, self._oracle, self._seed, self._opponent = adviser, oracle, seed, "?"
         self.loaded_as = game.name
         """The name by which the game is loaded, for saved games."""
 
@@ -79,19 +78,18 @@ class HumanPlayer(FollowingPlayer):
 
     def _show(self, position: Position) -> None:
         """Prints the board with the last move marked, and the moves since one's own last move."""
-        history = position.history
+        history, start = position.history, self._game.start()
         own = [ply for ply, earlier in enumerate(history[:-1]) if earlier.to_play == position.to_play]
-        since = range(own[-1] + 1 if own else 0, position.ply)
-        words = words_of(self._game.start(), position.actions)
-        if since:
-            print(f"\nPlayer {2 - position.to_play} plays {', '.join(words[ply] for ply in since)}")
-        before, after = (indent(str(shown), " ") for shown in (history[max(0, position.ply - 1)], position))
-        if type(self._game).render is Game.render:  # a list of numbers, where marks would only be in the way
-            before = after
-        drawn = Counter("".join(str(self._game.start()).split()))  # most of the start is the empty cell
-        print(f"\n{mark_changes(before, after, max(drawn, key=drawn.__getitem__, default=''))}\n")
+        if since := words_of(start, position.actions)[own[-1] + 1 if own else 0 :]:
+            print(f"\nPlayer {2 - position.to_play} plays {', '.join(since)}")
+        shown = indent(str(position), " ")
+        if type(self._game).render is not Game.render:  # in a list of numbers, marks would only be in the way
+            drawn = Counter("".join(str(start).split())).most_common(1)  # most of the start is the empty cell
+            shown = mark_changes(
+                indent(str(history[max(0, position.ply - 1)]), " "), shown, drawn[0][0] if drawn else ""
+            )
         legal = ", ".join(position.format(action) for action in position.legal_actions)
-        print(f"Your moves: {legal}, or help")
+        print(f"\n{shown}\n\nYour moves: {legal}, or help")
 
     def _undo(self, position: Position, game: int, rest: str) -> None:
         for ply, earlier in reversed(list(enumerate(position.history[:-1]))):
@@ -101,8 +99,7 @@ class HumanPlayer(FollowingPlayer):
 
     def _hint(self, position: Position, game: int, rest: str) -> None:
         lines = self._adviser.analysis().run(position)
-        visits = sum(line.visits for line in lines)
-        print(f"{self._adviser.name}, {count_of(int(visits), 'simulation')}:")
+        print(f"{self._adviser.name}, {count_of(int(sum(line.visits for line in lines)), 'simulation')}:")
         for line in lines[:LINES]:
             moves = words_of(position, line.moves[:MOVES])
             print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")
@@ -110,27 +107,21 @@ class HumanPlayer(FollowingPlayer):
     def _eval(self, position: Position, game: int, rest: str) -> None:
         if self._oracle is None:
             print(f"{self._game.name} has no solver; type hint to ask a search.")
-            return
-        found = self._oracle.results(position)
-        if not found:
-            said = self._oracle.too_far(position)
-            print(f"{said[0].upper()}{said[1:]}; type hint to ask a search.")
-        for action, result in found.items():
-            print(f"  {position.format(action):<6} {self._oracle.words(result)}")
+        elif found := self._oracle.results(position):
+            for action, result in found.items():
+                print(f"  {position.format(action):<6} {self._oracle.words(result)}")
+        else:
+            print(f"{self._oracle.too_far(position)}; type hint to ask a search.")
 
     def _save(self, position: Position, game: int, rest: str) -> None:
-        if not rest:
-            print("save takes the name of a file, as in save game.jsonl")
-            return
-        file = Path(rest[1:-1] if rest[0] in "\"'" and rest[-1] == rest[0] else rest)  # as a shell takes a name
+        file = Path(rest.strip("\"'"))  # as a shell takes a name
         check_output_file("save", file)
         if not may_write(file):
             print(f"{file} exists already, and is left as it is; save takes the name of a new file")
             return
         names = (self.name, self._opponent) if position.to_play == 0 else (self._opponent, self.name)
         words = tuple(words_of(self._game.start(), position.actions))
-        record = GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)
-        write_records(file, [record])
+        write_records(file, [GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
         print(f"The game so far is in {file}; {command_line('replay', file, 0, *chosen)} steps through it.")
 
@@ -151,23 +142,12 @@ def mark_changes(before: str, after: str, empty: str) -> str:
 
     All changes are marked if there are none of those. Drawings of different shapes cannot be compared.
     """
-    old, new = before.splitlines(), after.splitlines()
-    if [len(line) for line in old] != [len(line) for line in new]:
+    if [len(line) for line in before.split("\n")] != [len(line) for line in after.split("\n")]:
         return after
-    changed = [
-        {column for column, (was, now) in enumerate(zip(*lines, strict=True)) if was != now and now != " "}
-        for lines in zip(old, new, strict=True)
-    ]
-    filled = [
-        {column for column in columns if line[column] == empty} for line, columns in zip(old, changed, strict=True)
-    ]
-    marked = filled if any(filled) else changed
-    return "\n".join(_bracketed(line, columns) for line, columns in zip(new, marked, strict=True))
-
-
-def _bracketed(line: str, columns: set[int]) -> str:
-    runs = re.finditer("x+", "".join("x" if column in columns else "." for column in range(len(line))))
+    changed = [i for i, (was, now) in enumerate(zip(before, after, strict=True)) if was != now and now != " "]
+    marked = set([i for i in changed if before[i] == empty] or changed)
+    runs = list(re.finditer("x+", "".join("x" if i in marked else "." for i in range(len(after)))))
     for start, end in reversed([run.span() for run in runs]):
-        if line[start - 1 : start] == " " and line[end : end + 1] in ("", " "):
-            line = f"{line[: start - 1]}[{line[start:end]}]{line[end + 1 :]}"
-    return line
+        if after[start - 1 : start] == " " and after[end : end + 1] in ("", " ", "\n"):
+            after = f"{after[: start - 1]}[{after[start:end]}]{after[end:].removeprefix(' ')}"
+    return after

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,38 +34,40 @@ MAX_EDGES = 1 << 25
 """Edges of all trees of a search player together: about 0.7 GB."""
 
 
-class PolicyPlayer(Player):
-    """A network without a search: the action of highest prior, or one drawn at a temperature.
+class _NetPlayer(Player):
+    """Splits positions over as many threads as there are `evaluators`, each with its own.
 
-    An action whose prior is 0 is drawn only if no legal one has a higher prior.
-    Positions are split over as many threads as there are `evaluators`; `use_threads` as for SearchPlayer.
+    `use_threads(1)` is called in each, so that a network stays on its thread.
     """
 
     def __init__(
         self,
         name: str,
         kernels: Kernels,
-        evaluators: Sequence[Evaluate],
+        evaluators: Sequence[Any],
         seed: int,
         temperature: Temperature = BEST,
         use_threads: Callable[[int], object] | None = None,
     ):
-        self.name, self._kernels, self._evaluators = name, kernels, evaluators
+        self.name, self._kernels, self._evaluators, self._seed = name, kernels, evaluators, seed
         self._chooser, self._temperature = Chooser(kernels, seed), temperature
-        self._pool = _make_pool(len(evaluators), use_threads)
+        self._pool = Threads(len(evaluators), partial(use_threads, 1) if use_threads else None)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         return self.assess(states, games, plies).actions
+
+
+class PolicyPlayer(_NetPlayer):
+    """A network without a search: the action of highest prior, or one drawn at a temperature.
+
+    An action whose prior is 0 is drawn only if no legal one has a higher prior.
+    """
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         legal_masks, _, _ = self._kernels.describe_all(states)
         threads = min(len(self._evaluators), math.ceil(len(states) / 64))
         pieces = np.array_split(np.arange(len(states)), threads)
-        answers = list(
-            self._pool.map(
-                lambda evaluate, piece: evaluate(states[piece], legal_masks[piece]), self._evaluators, pieces
-            )
-        )
+        answers = self._pool.map(lambda ask, piece: ask(states[piece], legal_masks[piece]), self._evaluators, pieces)
         priors, values = (np.concatenate(parts) for parts in zip(*answers, strict=True))
         weights = np.where(legal_masks, np.maximum(priors, 1e-9), 0.0)  # a legal action beats an illegal one at 0
         best = self._chooser.best(weights, games, plies)
@@ -75,12 +77,11 @@ class PolicyPlayer(Player):
         return Assessment(actions, weights / weights.sum(axis=1, keepdims=True), values)
 
 
-class SearchPlayer(Player):
+class SearchPlayer(_NetPlayer):
     """Monte Carlo tree search over a network's answers, or over random playouts.
 
     At temperature 0 it plays the most visited action (proven losses aside, proven wins first), ties at random; above it
-    draws by the visits. Positions are split over as many threads as there are `evaluators`, each with its own;
-    `use_threads(1)` is called in each, so that a network stays on its thread.
+    draws by the visits.
     """
 
     def __init__(
@@ -93,11 +94,8 @@ class SearchPlayer(Player):
         temperature: Temperature = BEST,
         use_threads: Callable[[int], object] | None = None,
     ):
-        self.name, self._kernels, self._evaluators = name, kernels, evaluators
+        super().__init__(name, kernels, evaluators, seed, temperature, use_threads)
         self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
-        self._seed, self._chooser = seed, Chooser(kernels, seed)
-        self._temperature = temperature
-        self._pool = _make_pool(len(evaluators), use_threads)
         self._searches: list[Search | CudaSearch] = []
         self._num_trees = 0
         edges = config.num_simulations * kernels.game.num_actions
@@ -108,9 +106,6 @@ class SearchPlayer(Player):
     def num_simulations(self) -> int:
         """Simulations per ply."""
         return self._config.num_simulations
-
-    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
-        return self.assess(states, games, plies).actions
 
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         size = self._make_room(len(states))
@@ -157,19 +152,17 @@ class SearchPlayer(Player):
 
     def _make_room(self, num_positions: int) -> int:
         """The number of positions that a thread searches at once; makes its trees when they are first needed."""
-        threads = len(self._evaluators)
-        size = min(self._most_trees, math.ceil(num_positions / threads))
+
+        def make_searches(num_trees: int) -> list[Search | CudaSearch]:
+            asking = [_interruptible(evaluate, self._interrupted) for evaluate in self._evaluators]
+            return [make_search(self._kernels, self._config, ask, num_trees, self._seed) for ask in asking]
+
+        size = min(self._most_trees, math.ceil(num_positions / len(self._evaluators)))
         if size > self._num_trees:
-            self._searches, self._num_trees = as_many_as_fit(self._make_searches, size)
+            self._searches, self._num_trees = as_many_as_fit(make_searches, size)
             if self._num_trees < size:
                 size = self._most_trees = self._num_trees
         return size
-
-    def _make_searches(self, num_trees: int) -> list[Search | CudaSearch]:
-        return [
-            make_search(self._kernels, self._config, _interruptible(evaluate, self._interrupted), num_trees, self._seed)
-            for evaluate in self._evaluators
-        ]
 
     def _choose(self, result: SearchResult, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         best = result.actions  # the winner of sequential halving
@@ -208,8 +201,3 @@ def make_net_player(
         return PolicyPlayer(name, kernels, policies, seed, temperature, net.use_threads)
     evaluators = make_evaluators(kernels, net, threads, CACHE_SIZE)
     return SearchPlayer(name, kernels, evaluators, config, seed, temperature, net.use_threads)
-
-
-def _make_pool(threads: int, use_threads: Callable[[int], object] | None) -> Threads:
-    """Threads that have each called `use_threads(1)`."""
-    return Threads(threads, partial(use_threads, 1) if use_threads else None)

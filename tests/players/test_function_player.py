@@ -94,8 +94,8 @@ def test_it_sees_a_batch_of_boards():
         seen.append(observations)
         return np.tile(np.arange(9.0), (len(observations), 1))
 
-    player = LogitsPlayer(Kernels(TIC_TAC_TOE.game), prefer_last, seed=1)
-    assert player.name == "prefer_last" and choose(player, "a1 b2", "") == [8, 8]
+    player = LogitsPlayer("last", Kernels(TIC_TAC_TOE.game), prefer_last, 1, BEST)
+    assert choose(player, "a1 b2", "") == [8, 8]
     (seen,) = seen
     positions = [TIC_TAC_TOE.game.position(text) for text in ("a1 b2", "")]
     assert isinstance(seen, torch.Tensor) and seen.dtype == torch.float32

@@ -21,6 +21,8 @@ from alphazero.game.validator import Findings, validate
 from alphazero.invocation import command_line
 from alphazero.settings import check_ranges
 
+OUTCOMES = {"first player": 1, "draw": 0, "second player": -1}
+
 
 @dataclass(frozen=True)
 class CheckConfig:
@@ -57,21 +59,21 @@ def main(argv: list[str]) -> None:
 
 def describe(game: Game, findings: Findings) -> str:
     """A table of facts that the games showed."""
-    total = findings.num_games
-    shares = [f"{words} {findings.outcomes[outcome] / total:.0%}" for outcome, words in OUTCOMES.items()]
-    lengths, branching = np.array(findings.lengths), np.array(findings.branching)
+    total, lengths, branching = findings.num_games, np.array(findings.lengths), np.array(findings.branching)
+    won, ended = sum(findings.last_mover_won), len(findings.last_mover_won)
+    last = {"won": won, "lost": ended - won, "drew": total - ended}
+    outcomes = {words: findings.outcomes[outcome] for words, outcome in OUTCOMES.items()}
+    never = f", {findings.never_legal} of them never" if findings.never_legal else ""
+    again = f"the same player moved again after {findings.moved_again / max(1, lengths.sum()):.0%} of plies"
     speed = f"{findings.plies_per_second:,.0f} plies a second as plain Python"
     if findings.compiled_per_second is not None:
         speed = f"{findings.compiled_per_second:,.0f} positions a second compiled, on one core; {speed}"
-    most = f"(max_plies {game.max_plies})"
-    possible = f"of {game.num_actions}" + (f", {findings.never_legal} of them never" if findings.never_legal else "")
-    again = f"the same player moved again after {findings.moved_again / max(1, sum(findings.lengths)):.0%} of plies"
     lines = {
         "random games": f"{total}, {count_of(findings.num_positions, 'position')} checked",
-        "length": f"{lengths.mean():.1f} plies on average, {lengths.min()} to {lengths.max()} {most}",
-        "branching": f"{branching.mean():.1f} legal actions on average, up to {branching.max()} {possible}",
-        "outcomes": ", ".join(shares),
-        "last mover": _of_last_movers(findings),
+        "length": f"{lengths.mean():.1f} plies, {lengths.min()} to {lengths.max()} (max_plies {game.max_plies})",
+        "branching": f"{branching.mean():.1f} legal actions, up to {branching.max()} of {game.num_actions}{never}",
+        "outcomes": ", ".join(f"{words} {count / total:.0%}" for words, count in outcomes.items()),
+        "last mover": ", ".join(f"{words} {count / total:.0%}" for words, count in last.items()) + " of the games",
         "turns": again if findings.moved_again else "players alternate",
         "symmetries": f"{len(game.symmetries[1])}"
         + ("" if game.rules.transform or not game.compiled else ", no `transform`"),
@@ -79,12 +81,3 @@ def describe(game: Game, findings: Findings) -> str:
         "speed": speed,
     }
     return "\n".join(f"{name:<14}{text}" for name, text in lines.items())
-
-
-def _of_last_movers(findings: Findings) -> str:
-    total, won = findings.num_games, sum(findings.last_mover_won)
-    shares = {"won": won, "lost": len(findings.last_mover_won) - won, "drew": total - len(findings.last_mover_won)}
-    return ", ".join(f"{word} {count / total:.0%}" for word, count in shares.items()) + " of the games"
-
-
-OUTCOMES = {1: "first player", 0: "draw", -1: "second player"}

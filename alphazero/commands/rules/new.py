@@ -136,18 +136,14 @@ class NewGameConfig:
     """The folder to write both files into."""
 
     def __post_init__(self) -> None:
-        words = self.name, self.class_name
-        if not re.fullmatch(r"[a-z][a-z0-9_]*", self.name) or any(map(keyword.iskeyword, words)):
-            raise InvalidSetting(
-                f"{quote(self.name)} cannot name a game: use small letters, digits and underscores, as in my_game, "
-                "and no keyword of Python"
-            )
-        found = importlib.util.find_spec(self.name)
+        is_word = re.fullmatch(r"[a-z][a-z0-9_]*", self.name) and not keyword.iskeyword(self.name)
+        found = importlib.util.find_spec(self.name) if is_word else None
         mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
         is_module = found and (found.origin is None or Path(found.origin).resolve() != mine)
-        if self.name in registry.NAMES or is_module:
+        if not is_word or self.name in registry.NAMES or is_module or keyword.iskeyword(self.class_name):
             raise InvalidSetting(
-                f"{self.name} is the name of a shipped game or a Python module: add a word to it, as in my_{self.name}"
+                f"{quote(self.name)} cannot name a game: use small letters, digits and underscores, as in my_game, "
+                "and no name of a shipped game, a Python module or a keyword"
             )
         if not os.path.isdir(self.folder):
             raise InvalidSetting(f"--folder takes a folder that exists, not {quote(str(self.folder), 200)}")

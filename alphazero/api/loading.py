@@ -1,4 +1,4 @@
-"""Networks: loading them, and their own opinion of a position."""
+"""Games and networks: loading and checking them, and a network's own opinion of a position."""
 
 from __future__ import annotations
 
@@ -15,14 +15,48 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
+from alphazero.game.validator import Findings, validate
 from alphazero.nets.devices import INFERENCES
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.players import contestants
 from alphazero.search.evaluator import Evaluator
-from alphazero.settings import check_function
+from alphazero.settings import check_function, check_range, plain
 
 MakeNet = Callable[[Game], Any]
 """From the game to a NeuralNet, or to a torch module `forward(observations) -> (policy_logits, value)`."""
+
+
+def load_game(name: str | Path) -> Game:
+    """A game, by any name that `--game` takes.
+
+    `name` is a shipped game, a file (`my_game.py` or `my_game.py:MyGame`), a module, or `openspiel:NAME`. Raises
+    UnknownName, or GameError if the file cannot be used.
+
+    >>> import alphazero as az
+    >>> game = az.load_game("tictactoe")
+    >>> game.num_actions, game.observation_shape
+    (9, (2, 3, 3))
+    >>> print(game.position("b2 a1"))
+    1 O . .
+    2 . X .
+    3 . . .
+      a b c
+    """
+    return registry.of(name).game
+
+
+def check_game(game: Game | type[Game] | str | Path, games: int = 100, seed: int = 0) -> Findings:
+    """Plays random games and checks every law of `Game` at every position; returns what the games were like.
+
+    `game` is a Game, its class, or its name. Raises LawBroken with the law and the position.
+
+    >>> import alphazero as az
+    >>> findings = az.check_game("tictactoe", games=20)
+    >>> findings.num_games, findings.warnings
+    (20, [])
+    """
+    check_range("seed", seed, 0, (1 << 63) - 1)
+    return validate(registry.of(game).game, plain(games), plain(seed))
 
 
 def load_net(
@@ -34,11 +68,10 @@ def load_net(
 ) -> NeuralNet:
     """The net called `name` for that game.
 
-    `name` is a net that comes with the game (`best`), a run folder (its best net), `folder:GENERATION`, or a
-    `.safetensors` file with its card beside it. `net` is the function that `train` was given, if it was given one.
-    `device` is `auto` (a GPU if there is one), `cpu` or `cuda`. `inference` is the library that runs the net on the
-    processor: `torch`, `openvino`, `winograd`, or `auto`, which measures them and takes the fastest; None takes what
-    ALPHAZERO_INFERENCE says, or else `auto`. Their answers differ a little: name one for results that repeat exactly.
+    `name` is a shipped net (`best`), a run folder (its best net), `folder:GENERATION`, or a `.safetensors` file. `net`
+    is the function that `train` was given, if any. `device` is `auto` (a GPU if there is one), `cpu` or `cuda`.
+    `inference` runs the net on the processor: `torch`, `openvino`, `winograd`, or `auto`, the fastest; None is what
+    ALPHAZERO_INFERENCE says, else `auto`. Their answers differ a little: name one for results that repeat exactly.
     Raises CheckpointError.
 
     >>> import alphazero as az
@@ -57,8 +90,7 @@ def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:
     """The game with networks made by `make(game)`; raises InvalidSetting if it cannot be called so."""
     if hasattr(make, "forward") and not isinstance(make, type):  # a torch module, which can be called, too
         raise InvalidSetting(
-            "net is a function that makes a new network for a game, and no network: give its class, as "
-            f"net={type(make).__name__}, or net=lambda game: ..."
+            f"net is a function that makes a new network, and no network: give its class, as net={type(make).__name__}"
         )
     check_function("net", make, "game")
     return replace(loaded, make_net=NetMaker(make))
@@ -105,11 +137,9 @@ class Evaluation:
 
 
 def evaluate(position: Position, net: NeuralNet) -> Evaluation:
-    """The net's policy and value of one position.
+    """The net's policy and value of one position; a position and its mirror image get the same answer.
 
-    The net is asked about the position's canonical image, as searches ask it, so a position and its mirror image get
-    the same answer. Raises IllegalAction if the game is over at `position`, and EvaluationError if the
-    answer is not finite.
+    Raises IllegalAction if the game is over at `position`, and EvaluationError if the answer is not finite.
 
     >>> import alphazero as az
     >>> game = az.load_game("connect4")
@@ -118,13 +148,11 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     >>> left.value == right.value, bool((left.policy == right.policy[::-1]).all())
     (True, True)
     """
-    if not isinstance(position, Position):
-        example = 'game.position("4453") makes one'
-        raise InvalidSetting(f"az.evaluate takes a Position, not a {type(position).__name__}: {example}")
+    if not isinstance(position, Position) or not isinstance(net, NeuralNet):
+        given = f"a {type(position).__name__} and a {type(net).__name__}"
+        raise InvalidSetting(f"az.evaluate takes a Position and a NeuralNet, as az.load_net gives it, not {given}")
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
-    if not isinstance(net, NeuralNet):
-        raise NetError(f"az.evaluate takes a NeuralNet, as az.load_net returns it, not a {type(net).__name__}")
     check_net(net, position.game)
     try_rules(position.game)
     ask = Evaluator(kernels_of(position.game), net, cache_size=0)
