@@ -33,6 +33,8 @@ COMMANDS = {
     "doctor": "Examine the installation, or a run folder, and say what is wrong.",
 }
 """The module of a command has its name and a function `main(argv)`."""
+GUESTS = {"ladder": "tournament", "report": "doctor", "export": "publish"}
+"""The commands that are a function `NAME(argv)` in the module of another."""
 ABOUT_RULES = "check", "new", "solve", "benchmark"
 """The commands whose modules are in the folder `rules`; the others are in this one."""
 OTHERS = {"version": "Show the version.", "help": "Show this list, or the options of a command, as in help train."}
@@ -87,5 +89,6 @@ def _run(argv: Sequence[str] | None, script: str) -> int:
     from alphazero.commands.shared import run_command
 
     # imported in there, since an import of torch takes seconds in which the user may press Ctrl-C
-    folder = "alphazero.commands" + ".rules" * (command in ABOUT_RULES)
-    return run_command(lambda argv: importlib.import_module(f"{folder}.{command}").main(argv), rest)
+    module = "alphazero.commands." + "rules." * (command in ABOUT_RULES) + GUESTS.get(command, command)
+    name = command if command in GUESTS else "main"
+    return run_command(lambda argv: getattr(importlib.import_module(module), name)(argv), rest)

@@ -1,4 +1,4 @@
-"""Plays a tournament of three or more contestants: `alphazero tournament A B C`."""
+"""Plays a tournament: `alphazero tournament A B C`; or one of all generations of a run: `alphazero ladder RUN`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, positional
+from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, argument, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.game.record import GameRecord
 from alphazero.interruption import saying
@@ -19,7 +19,8 @@ from alphazero.players.contestants import load_game
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import GAMES, Tournament
-from alphazero.tournaments.ladder import Ladder
+from alphazero.tournaments.ladder import FOLDER as LADDER
+from alphazero.tournaments.ladder import THREADS, Ladder
 from alphazero.tournaments.report import REPORT, write_report
 from alphazero.tournaments.standings import Standings, as_text, check_anchor
 from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
@@ -63,6 +64,34 @@ def _with_file(config: TournamentConfig, path: Path, argv: list[str]) -> Tournam
     contestants, kind = found.pop("contestants"), found.pop("kind", "round-robin")
     defaults = TournamentConfig(gauntlet=kind == "gauntlet", **found)
     return replace(parse(TournamentConfig, argv, defaults, "tournament"), contestants=contestants)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LadderConfig(TournamentOptions):
+    """Rates all generations of a run, on one core, and shows their strength against the hours of training.
+
+    They play each other; some also play random, greedy, mcts:100, mcts:400 and the contestants given.
+    """
+
+    run: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
+    """The run folder, as in runs/connect4-1; without --folder it keeps the games."""
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("CONTESTANT ...")] = ()
+    """Further contestants, as for the command pit."""
+    games: Annotated[int | None, argument("INT", "20")] = None
+    """Games per pair of contestants; each contestant begins half of them."""
+    simulations: Annotated[int | None, argument("INT", "16")] = None
+    """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
+
+
+def ladder(argv: list[str]) -> None:
+    config = parse(LadderConfig, argv, command="ladder")
+    spare_files(config.overwrite, config.json)
+    rungs = Ladder(config.run, config.contestants)
+    game_name, loaded = load_game(config.game, tuple(rungs.contestants.values()), DEFAULT_GAME)
+    tournament = rungs.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
+    folder = config.folder or config.run / LADDER
+    way_on = "Run the same command again to add the generations that have come since."
+    play_and_report(folder, tournament, loaded, THREADS, config, way_on, rungs)
 
 
 def play_and_report(

@@ -11,7 +11,7 @@ import pytest
 import alphazero as az
 from alphazero.catalogue import first_trial, registry
 from alphazero.catalogue.first_trial import try_rules
-from alphazero.commands import export, gtp, pit, publish, serve, train
+from alphazero.commands import gtp, pit, publish, serve, train
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
 from alphazero.errors import LawBroken
@@ -137,7 +137,7 @@ COMMANDS = {
     "a tournament": (pit.main, ["random", "greedy", "minimax:2"]),
     "serve": (serve.main, ["random", "--port", "0"]),
     "gtp": (gtp.main, ["random"]),
-    "export": (export.main, ["best", "net.onnx"]),
+    "export": (publish.export, ["best", "net.onnx"]),
     "publish": (publish.main, ["best", "page.html"]),
     "benchmark": (benchmark.main, ["random"]),
 }

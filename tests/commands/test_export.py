@@ -13,7 +13,7 @@ import torch
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.commands.export import main as export
+from alphazero.commands.publish import export
 from alphazero.commands.shared import run_command
 from alphazero.errors import NetError
 from alphazero.nets import onnx_export

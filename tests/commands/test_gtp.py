@@ -94,8 +94,8 @@ def test_a_game_of_othello_with_passes_left_out():
         ("boardsize x", "unacceptable size"),
         ("boardsize 3 2", "unacceptable size"),
         ("rectangular_boardsize 3", "unacceptable size"),
-        ("komi", "komi is a number"),
-        ("komi x", "komi is a number"),
+        ("komi", "komi takes a number"),
+        ("komi x", "komi takes a number"),
         ("kata-analyze", "unknown command"),
     ],
 )
@@ -232,7 +232,7 @@ def test_an_analysis_that_cannot_begin_is_refused():
     assert talk("kata-analyze b 50 ownership").startswith("? an analysis takes a colour")
     for word in ("avoid", "allow"):
         assert talk(f"kata-analyze b interval 20 {word} b A1,B1 5").startswith("? an analysis takes a colour")
-    assert talk("kata-analyze interval x").startswith("? interval takes a whole number")
+    assert talk("kata-analyze interval x").startswith("? interval takes a number")
     assert talk("kata-analyze") == "=\n\n"
 
 

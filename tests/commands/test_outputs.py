@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import pit, publish, report, train
+from alphazero.commands import doctor, pit, publish, replay, tournament, train
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
@@ -18,11 +18,11 @@ MATCH = ["random", "greedy", "--game", "tictactoe", "--games", "2"]
 COMMANDS = {
     "pit --json": (pit.main, [*MATCH, "--json", "FILE"]),
     "pit --save-games": (pit.main, [*MATCH, "--save-games", "FILE"]),
-    "tournament --json": (pit.main, ["random", "greedy", "minimax:2", "--folder", "games", "--json", "FILE"]),
-    "ladder --json": (pit.main, ["--ladder", "run", "--json", "FILE"]),
+    "tournament --json": (tournament.main, ["random", "greedy", "minimax:2", "--json", "FILE"]),
+    "ladder --json": (tournament.ladder, ["run", "--json", "FILE"]),
     "benchmark --json": (benchmark.main, ["best", "--game", "connect4", "--json", "FILE"]),
     "publish": (publish.main, ["run", "FILE"]),
-    "report --output": (report.main, ["run", "--output", "FILE"]),
+    "report --output": (doctor.report, ["run", "--output", "FILE"]),
 }
 
 
@@ -110,11 +110,15 @@ def test_a_run_folder_that_cannot_be_is_refused(name, flags, tmp_path, capsys):
 
 
 @pytest.mark.parametrize("name", ["a\0b", "\ud800"], ids=["NUL", "surrogate"])
-@pytest.mark.parametrize("option", ["--json", "--save-games", "--folder", "--replay", "--ladder", "--tournament"])
-def test_a_name_in_a_command_is_refused_or_used(name, option, tmp_path, capsys, monkeypatch):
+@pytest.mark.parametrize(
+    ("main", "words"),
+    [
+        (pit.main, [*MATCH, "--json"]), (pit.main, [*MATCH, "--save-games"]),
+        (tournament.main, [*MATCH, "minimax:2", "--folder"]), (tournament.ladder, []), (replay.main, []),
+    ],
+)  # fmt: skip
+def test_a_name_in_a_command_is_refused_or_used(name, main, words, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    words = [] if option in ("--replay", "--ladder", "--tournament") else [*MATCH, "minimax:2"]
-    words = MATCH if option in ("--json", "--save-games") else words
-    code = run_command(pit.main, [*words, option, name])
+    code = run_command(main, [*words, name])
     said = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
     assert (code, len(said)) in {(2, 1), (0, 0)}

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from alphazero.catalogue import registry
-from alphazero.commands import pit
+from alphazero.commands import pit, replay
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError
 from alphazero.game.record import read_records
@@ -143,16 +143,9 @@ def test_a_game_is_stepped_through_without_a_standard_input(capsys, monkeypatch,
     file = tmp_path / "games.jsonl"
     assert run_pit("random", "greedy", "--game", "tictactoe", "--games", 2, "--save-games", file) == 0
     monkeypatch.setattr(sys, "stdin", None)
-    assert run_pit("--replay", file, 1) == 0
+    assert run_command(replay.main, [str(file), "1"]) == 0
     assert "greedy - random: " in capsys.readouterr().out
     sys.stdin.close()  # the empty one that the command has put in its place
-
-
-def test_the_page_opens_for_a_match_as_well(monkeypatch):
-    served = []
-    monkeypatch.setattr(pit.serve, "main", served.append)
-    assert run_pit("human", "mcts:5", "--web", "--game", "tictactoe") == 0
-    assert served == [["human", "mcts:5", "--game", "tictactoe"]]
 
 
 def run_process(*arguments, **options):

@@ -174,8 +174,8 @@ def test_an_option_that_no_command_has_is_called_so(command, capsys):
 @pytest.mark.parametrize("command", program.COMMANDS)
 def test_every_option_without_its_value_or_with_none_gets_plain_words(command):
     """One sentence, in which there is nothing of Python."""
-    folder = "alphazero.commands" + ".rules" * (command in program.ABOUT_RULES)
-    module = importlib.import_module(f"{folder}.{command}")
+    folder = "alphazero.commands." + "rules." * (command in program.ABOUT_RULES)
+    module = importlib.import_module(folder + program.GUESTS.get(command, command))
     all_settings = [
         found for name, found in vars(module).items()
         if name.endswith(("Config", "Options"))

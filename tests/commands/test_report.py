@@ -14,7 +14,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from alphazero.commands.report import main as report
+from alphazero.commands.doctor import report
 from alphazero.commands.shared import run_command
 from alphazero.commands.train import main as train
 from alphazero.errors import shorten_path

@@ -17,7 +17,7 @@ import torch
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.commands.serve import ServeConfig, main, make_server
+from alphazero.commands.serve import main
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
 from alphazero.storage.files import sha256_of
@@ -104,14 +104,13 @@ def test_a_net_that_cannot_move_is_refused_before_the_page_is_served(
     assert output == "" and errors.count("\n") == 1 and words in errors, errors
 
 
-def test_a_package_that_is_missing_is_told_with_those_to_install(monkeypatch):
+def test_a_package_that_is_missing_is_told_with_those_to_install(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "fastapi", None)
     monkeypatch.delitem(sys.modules, "alphazero.web.server", raising=False)
     advice = "install it by `pip install fastapi uvicorn websockets`"
     with pytest.raises(InvalidSetting, match=advice):
         az.play_web("random", "tictactoe", port=0, wait=False)
-    with pytest.raises(InvalidSetting, match=advice):
-        make_server(ServeConfig())
+    assert run_command(main, QUIET) == 2 and advice in capsys.readouterr().err
 
 
 def test_the_library_opens_a_page_and_closes_it():

@@ -1,7 +1,5 @@
 """Functions of somebody else's as players: what they see, what they choose, and what is wrong with them."""
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -9,13 +7,14 @@ import torch
 from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
-from alphazero.errors import EvaluationError, IllegalAction, InvalidSetting
+from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
 from alphazero.nets.resnet import make_net
 from alphazero.players.contestants import make_player
 from alphazero.players.function_player import LogitsPlayer, find_function
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
+from alphazero.players.player import BEST
 
 TIC_TAC_TOE = registry.load("tictactoe")
 POLICIES = """
@@ -141,14 +140,14 @@ def test_a_dotted_module(file, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("wrong_shape", "of 1 boards x 9 actions, and gave float64 of shape (1, 8)"),
-        ("a_pair", "and gave tuple"),
-        ("words", "and gave <U1"),
-        ("nan", "gave no finite logit for the legal actions of board 0"),
+        ("wrong_shape", "1 boards x 9 actions, and gave float64 of shape (1, 8)"),
+        ("a_pair", "gave tuple"),
+        ("words", "gave <U1"),
+        ("nan", "gave no finite logit"),
         ("infinite", "gave no finite logit"),
         ("nothing", "gave no finite logit"),
-        ("broken", "cannot be used until this error is fixed: TypeError"),
-        ("leaves", "cannot be used until this error is fixed: SystemExit"),
+        ("broken", "TypeError"),
+        ("leaves", "SystemExit"),
     ],
 )
 def test_a_wrong_answer_is_said_in_one_sentence(file, name, message, capsys):
@@ -216,21 +215,12 @@ def test_it_answers_single_positions_without_their_history():
     assert seen == [(1, ()), (0, ())]
 
 
-@pytest.mark.parametrize(
-    ("answer", "error", "message"),
-    [
-        (None, EvaluationError, "must return an action, one of position.legal_actions, and returned None"),
-        ("a1", EvaluationError, "and returned 'a1'"),
-        (0.0, EvaluationError, "and returned 0.0"),
-        (9, IllegalAction, "returned 9, which is not a legal action"),
-        (-1, IllegalAction, "returned -1, which is not a legal action"),
-    ],
-)
-def test_a_wrong_action_of_a_function_is_named(answer, error, message):
+@pytest.mark.parametrize(("answer", "said"), [(None, "None"), ("a1", "'a1'"), (0.0, "0.0"), (9, "9"), (-1, "-1")])
+def test_a_wrong_action_of_a_function_is_named(answer, said):
     def wrong(position):
         return answer
 
-    with pytest.raises(error, match=f"^wrong .*{re.escape(message)}"):
+    with pytest.raises(IllegalAction, match=f"^wrong returned {said}, .* not a legal action"):
         match(wrong)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.commands import pit
+from alphazero.commands import pit, replay
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game.gtp_words import default_words
@@ -147,7 +147,7 @@ def test_the_swap_of_an_engine_for_hex_is_understood():
 FAULTS = {
     "crash": "ended (exit code 3), saying 'out of ideas' without an answer to 'genmove",
     "garbage": "answered 'I think I play A1' to 'genmove",
-    "illegal": "played 'Z9', which is not legal (legal: ",
+    "illegal": "played 'Z9', which is not legal",
     "refuse": "refused 'genmove",
     "resign": "resigns",
     "endless": "gave an answer without end",
@@ -225,7 +225,7 @@ def test_forfeits_are_written_with_the_games_and_shown(tmp_path, capsys):
     records = read_records(file)
     assert [record.result for record in records] == ["1-0", "0-1"]
     assert all("which is not GTP" in record.forfeit for record in records)
-    assert run_command(pit.main, ["--replay", str(file), "0"]) == 0
+    assert run_command(replay.main, [str(file), "0"]) == 0
     assert "1-0 (gtp:" in capsys.readouterr().out
 
 
@@ -278,7 +278,7 @@ def test_an_engine_may_have_quotation_marks_and_a_timeout(text, timeout):
         ("gtp", "gtp takes the command line of an engine"),
         ('gtp:""', "gtp takes the command line of an engine"),
         ("gtp:no-such-engine --mode gtp", "cannot be started: No such file or directory"),
-        ("gtp:'open", "is no command line: No closing quotation"),
+        ("gtp:'open", "gtp takes the command line of an engine"),
         ("gtp:x@speed=1", "unknown setting 'speed' (allowed: timeout)"),
         ("gtp:x@timeout=soon", "setting timeout takes a number, not 'soon'"),
         ("gtp:x@timeout=0", "the timeout of gtp must lie between 0.01 and 86,400, not 0"),

@@ -176,7 +176,7 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     (record,) = read_records(file)
     assert record.contestants == ("greedy", "human") and record.moves == ("a1", "b2", "b1") and record.result == "*"
     assert record.number == 3 and record.seed == 1
-    assert run_command(pit.main, ["--replay", str(file), "0"]) == 0
+    assert run_command(replay.main, [str(file), "0"]) == 0
     assert "1 X X .\n2 . O .\n3 . . .\n" in capsys.readouterr().out
 
 

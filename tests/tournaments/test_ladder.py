@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.commands import pit
+from alphazero.commands import tournament
 from alphazero.commands.shared import run_command
 from alphazero.game.record import read_records
 from alphazero.storage.manifest import seconds_of_generations
@@ -59,8 +59,8 @@ def quick(monkeypatch):
 
 
 def climb(path: Path, *more: str) -> dict:
-    line = ["--ladder", str(path), "--games", "2", "--simulations", "2", *more]
-    assert run_command(pit.main, line) == 0
+    line = [str(path), "--games", "2", "--simulations", "2", *more]
+    assert run_command(tournament.ladder, line) == 0
     return json.loads((path / "ladder" / "results.json").read_text())
 
 
@@ -112,7 +112,7 @@ def test_a_ladder_goes_on_when_a_net_was_removed(tmp_path, monkeypatch):
     assert (folder.path / "ladder" / GAMES).read_bytes().startswith(before)
     assert sum("generation 1" in record.contestants for record in there) == 2 * (2 + 2)
     monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random",))
-    assert run_command(pit.main, ["--ladder", str(folder.path), "--games", "2", "--simulations", "2"]) == 2, (
+    assert run_command(tournament.ladder, [str(folder.path), "--games", "2", "--simulations", "2"]) == 2, (
         "only nets are removed"
     )
 
@@ -127,7 +127,7 @@ def test_hours_come_from_the_metrics(tmp_path):
 
 def test_a_run_without_a_net_is_refused(tmp_path, capsys):
     with RunFolder.create(tmp_path / "run", {}) as folder:
-        assert run_command(pit.main, ["--ladder", str(folder.path)]) == 2
+        assert run_command(tournament.ladder, [str(folder.path)]) == 2
     assert "has no net yet" in capsys.readouterr().err
 
 
@@ -137,5 +137,5 @@ def test_a_run_without_a_net_is_refused(tmp_path, capsys):
 def test_metrics_without_a_time_are_refused(line, sentence, tmp_path, capsys):
     with RunFolder.create(tmp_path / "run", {}) as folder:
         folder.append_metrics(line)
-        assert run_command(pit.main, ["--ladder", str(folder.path)]) == 2
+        assert run_command(tournament.ladder, [str(folder.path)]) == 2
     assert sentence in capsys.readouterr().err

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import pit, replay
+from alphazero.commands import pit, replay, tournament
 from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -18,6 +18,10 @@ FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
 def no_pictures(monkeypatch):
     """They take seconds."""
     monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
+
+
+def play(*arguments):
+    return run_command(tournament.main, [*map(str, arguments)])
 
 
 def run_pit(*arguments):
@@ -85,7 +89,7 @@ def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
     Path("spring.toml").write_text(
         'contestants = ["mcts:8", "random", "greedy"]\ngame = "tictactoe"\nkind = "gauntlet"\ngames = 4\nseed = 2\n'
     )
-    assert run_pit("--tournament", "spring.toml", "--anchor", "greedy") == 0
+    assert play("spring.toml", "--anchor", "greedy") == 0
     assert "greedy is 0" in capsys.readouterr().out
     written = json.loads(Path("tournaments/spring/results.json").read_text())
     assert [(match["first"], match["second"]) for match in written["matches"]] == [
@@ -94,9 +98,9 @@ def test_a_file_holds_a_tournament(tmp_path, capsys, monkeypatch):
     assert written["seed"] == 2 and written["games"] == 8 and written["contestants"][2]["rating"] == 0.0
     with Path("spring.toml").open("a") as file:
         file.write('anchor = "mcts:8"\n')
-    assert run_pit("--tournament", "spring.toml") == 0
+    assert play("spring.toml") == 0
     assert "mcts:8 is 0" in capsys.readouterr().out
-    assert run_pit("--tournament", "spring.toml", "--anchor", "greedy") == 0
+    assert play("spring.toml", "--anchor", "greedy") == 0
     assert "greedy is 0" in capsys.readouterr().out
 
 
@@ -117,7 +121,7 @@ def test_a_tournament_that_is_not_finished_shows_its_table(tmp_path, capsys, err
     assert f"of 3 contestants, {played:,} games" in said and 200 <= played < 600
 
 
-@pytest.mark.parametrize("first", ["--gauntlet", "--anchor=greedy", "--tournament", "--game=tictactoe"])
+@pytest.mark.parametrize("first", ["--gauntlet", "--anchor=greedy", "--game=tictactoe"])
 def test_options_may_stand_before_the_contestants(first, tmp_path, capsys):
     names = ["random", "greedy", "minimax:1"]
     assert run_pit(first, *names, "--game", "tictactoe", "--games", 2, "--folder", tmp_path / "t") == 0
@@ -130,12 +134,12 @@ def test_the_advice_after_a_tournament_can_be_followed(tmp_path, capsys, monkeyp
     monkeypatch.chdir(tmp_path)
     text = 'contestants = ["random", "greedy", "minimax:1"]\ngame = "tictactoe"\n'
     Path("a.toml").write_text(f"{text}games = 2\n")
-    assert run_pit("--tournament", "a.toml", "--folder", "t ü") == 0
+    assert play("a.toml", "--folder", "t ü") == 0
     shown = capsys.readouterr().out
     advice = "To add games, raise games or add contestants in a.toml, and run the same command again."
     assert shown.splitlines()[-1] == advice and "open 't ü/report.html' in a browser" in shown
     Path("a.toml").write_text(text)
-    assert run_pit("--tournament", "a.toml", "--folder", "t ü", "--games", 4) == 0
+    assert play("a.toml", "--folder", "t ü", "--games", 4) == 0
     shown = capsys.readouterr().out
     assert "12 games" in shown and shown.splitlines()[-1] == advice
     assert run_pit("random", "greedy", "minimax:1", "--game", "tictactoe", "--games", 4, "--folder", "t ü") == 0
@@ -151,12 +155,9 @@ WRONG = [
     ("random greedy gredy", "did you mean 'greedy'?"),
     ("random greedy none.safetensors", "'none.safetensors' is no file or folder here"),
     ("random greedy --gauntlet", "a tournament takes three contestants or more, not 2"),
-    ("--tournament random greedy", "a tournament takes three contestants or more, not 2"),
     ("random greedy mcts:5 --folder a.toml", "cannot make the folder a.toml"),
-    ("--tournament none.toml", "there is no file none.toml"),
-    ("--tournament a.toml --openings fair", "kind of openings 'fair'"),
-    ("--ladder none", "none does not exist; name the folder of a run"),
-    ("--ladder none --gauntlet", "unknown option '--gauntlet'"),
+    ("none.toml", "there is no file none.toml"),
+    ("a.toml --openings fair", "kind of openings 'fair'"),
 ]
 
 
@@ -166,7 +167,7 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys, monkeypat
     Path("a.toml").write_text(
         'contestants = ["random", "greedy", "mcts:4"]\ngames = 6\nopenings = "random"\nseed = 3\nadaptive = true\n'
     )
-    assert run_pit(*line.split()) == 2
+    assert play(*line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1
     assert errors.startswith("error: ") and message in errors
@@ -204,6 +205,6 @@ def test_a_wrong_file_gets_one_sentence(text, message, capsys, monkeypatch, tmp_
     monkeypatch.chdir(tmp_path)
     Path("a.toml").write_text(text)
     Path("evil.py").write_text("raise SystemExit('executed')")
-    assert run_pit("--tournament", "a.toml") == 2
+    assert play("a.toml") == 2
     errors = capsys.readouterr().err
     assert errors.count("\n") == 1 and message in errors

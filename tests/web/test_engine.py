@@ -410,7 +410,10 @@ def test_a_game_is_saved_and_loaded_as_records_are(engine, tmp_path):
     path = tmp_path / "game.jsonl"
     path.write_text(text + "\n", encoding="utf-8")
     shown = subprocess.run(
-        [sys.executable, "pit.py", "--replay", str(path)], cwd=Path(__file__).parents[2], capture_output=True, text=True
+        [sys.executable, "-m", "alphazero", "replay", str(path)],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
     )
     assert "human - club  4 4 5 3" in shown.stdout, shown.stderr
     found = ask(engine, "load", text=text)
