@@ -16,7 +16,7 @@ from typing import Annotated, TextIO
 
 import tyro
 
-from alphazero.commands.options import Contestant, NamedGame, Seed, Threads, argument, check_options
+from alphazero.commands.options import DEFAULT_GAME, Contestant, GameName, Seed, Threads, argument, check_options
 from alphazero.commands.shared import parse
 from alphazero.machine import count_cores
 from alphazero.players.contestants import load_game, make_player
@@ -32,7 +32,7 @@ class GtpConfig:
 
     contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
     """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
-    game: NamedGame = None
+    game: GameName = None
     simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
     """Simulations per ply, for a contestant that searches and does not say how many."""
     seed: Seed = 0
@@ -44,7 +44,7 @@ class GtpConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(GtpConfig, argv, command="gtp")
-    _, loaded = load_game(config.game, [config.contestant])
+    _, loaded = load_game(config.game, [config.contestant], DEFAULT_GAME)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
         player = make_player(

@@ -50,12 +50,6 @@ GameName = Annotated[
     str | None,
     argument("NAME", "that of a checkpoint, else connect4", "The game: a name, a Python file or a module."),
 ]
-NamedGame = Annotated[
-    str | None,
-    argument(
-        "NAME", "that of a run or checkpoint; all others need one", "The game: a name, a Python file or a module."
-    ),
-]
 Threads = Annotated[int, argument("INT", "every core", "Processor cores to use.")]
 Seed = Annotated[int, tyro.conf.arg(help="Random seed. The same seed gives the same result.")]
 Device = Annotated[str, tyro.conf.arg(help="The device that nets run on: auto (a GPU if there is one), cpu or cuda.")]

@@ -11,7 +11,7 @@ import tyro
 from alphazero.api.matches import has_human, results_of
 from alphazero.commands import tournament
 from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, argument, positional
-from alphazero.commands.shared import keep_apart, parse, say, spare_files
+from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
 from alphazero.game.record import write_records
 from alphazero.invocation import command_line
@@ -52,7 +52,6 @@ class PitConfig(MatchOptions):
                 "--sprt needs another opening for each pair of games, since players without randomness repeat their "
                 "games: leave --openings none out"
             )
-        keep_apart("--json", self.json, "--save-games", self.save_games)
 
     def test(self) -> Sprt | None:
         """The test that `--sprt` asks for."""

@@ -70,8 +70,7 @@ class PublishConfig:
     """The net: a run folder (its best net), or folder:GENERATION; for a page also a checkpoint or a shipped net."""
     output: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="OUTPUT")]
     """The file to write: `.safetensors`, with the card beside it, or `.html`, a page that plays in any browser."""
-    game: Annotated[str, argument("NAME", "that of the run or checkpoint")] = ""
-    """The game: a name, a Python file or a module. Shipped nets and games of your own need it."""
+    game: GameName = None
     overwrite: Overwrite = False
     description: Annotated[str, argument("TEXT", "none")] = ""
     """A sentence about the net, for the card."""
@@ -130,7 +129,7 @@ def publish_page(config: PublishConfig) -> None:
             "other options out"
         )
     spare_files(config.overwrite, config.output)
-    game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)])
+    game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)], DEFAULT_GAME)
     card = read_card(find_checkpoint(config.net, loaded))
     if config.description:
         card["description"] = config.description

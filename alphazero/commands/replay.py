@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,17 +57,17 @@ def list_games(records: Sequence[GameRecord]) -> None:
 
 def step_through(record: GameRecord, game: Game) -> None:
     """Prints one position after the other; on a terminal it waits for Enter before each. Raises IllegalAction."""
-    positions, words = record.positions(game), ("", *record.opening, *record.moves)
-    asks, shown = sys.stdin is not None and sys.stdin.isatty(), 0  # None: it was closed before we began
+    positions, words, shown = record.positions(game), ("", *record.opening, *record.moves), 0
     while shown < len(positions):
         who = "opening: " if 0 < shown <= len(record.opening) else ""
         if shown > len(record.opening):
-            who = f"{printable(record.contestants[positions[shown - 1].to_play])} plays "
-        print(f"\n{shown} of {len(positions) - 1}  {who}{printable(words[shown])}\n\n{positions[shown]}")
-        try:
-            answer = input("\nEnter: next, b: back, q: quit  ").strip().lower() if asks else ""
-        except EOFError:
+            who = f"{record.contestants[positions[shown - 1].to_play]} plays "
+        print(f"\n{shown} of {len(positions) - 1}  {printable(who + words[shown])}\n\n{positions[shown]}")
+        answer = ""
+        if sys.stdin.isatty():
             answer = "q"
+            with contextlib.suppress(EOFError):
+                answer = input("\nEnter: next, b: back, q: quit  ").strip().lower()
         if answer.startswith("q"):
             return
         shown = max(0, shown - 1) if answer.startswith("b") else shown + 1

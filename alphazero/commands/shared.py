@@ -105,21 +105,18 @@ def _make_printable(record: logging.LogRecord) -> bool:
 
 
 def spare_files(overwrite: bool, *files: Path | None) -> None:
-    """Raises InvalidSetting if a file to write exists, unless it may be replaced, as `may_write` says."""
-    for path in files:
-        if path is not None and not may_write(path, overwrite):
+    """Raises InvalidSetting if a file to write is named twice, or exists and may not be replaced (`may_write`)."""
+    paths = [path for path in files if path is not None]
+    for path in paths:
+        if [other.resolve() for other in paths].count(path.resolve()) > 1:
+            raise InvalidSetting(
+                f"two options name one file, {quote(str(path), 200)}, which cannot hold both: name two"
+            )
+        if not may_write(path, overwrite):
             other = ", or replace it by --overwrite" if path.is_file() else ""
             raise InvalidSetting(
                 f"{quote(str(path), 200)} exists already, and is left as it is: name another file{other}"
             )
-
-
-def keep_apart(option: str, path: Path | None, other_option: str, other: Path | None) -> None:
-    """Raises InvalidSetting if two options name the same file to write."""
-    if path is not None and other is not None and path.resolve() == other.resolve():
-        raise InvalidSetting(
-            f"{option} and {other_option} name one file, {quote(str(path), 200)}, which cannot hold both: name two"
-        )
 
 
 def parse(

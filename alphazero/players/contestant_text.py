@@ -1,4 +1,8 @@
-"""A contestant's text, NAME[:ARGUMENT][@setting=value,...], as a value; `contestants.py` says what the names mean."""
+"""A contestant's text, NAME[:ARGUMENT][@setting=value,...], as a value; `contestants.py` says what the names mean.
+
+The settings begin at the last `@` that is followed by a word and `=`, with no quotation mark after it: so a path or a
+command may hold an `@`.
+"""
 
 from __future__ import annotations
 

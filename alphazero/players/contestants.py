@@ -1,27 +1,9 @@
-"""From a name on the command line to a player: NAME[:ARGUMENT][@setting=value,...]
+"""From a name on the command line to a player; docs/guides/contestants.md lists the names and their settings.
 
-    random                        any legal action
-    greedy                        takes a win, blocks a loss, else random
-    minimax:4                     alpha-beta to a depth
-    mcts:400                      tree search with random playouts, simulations per ply
-    human                         you, at the terminal
-    python:MODULE:FUNCTION        your function (observations) -> logits; MODULE is dotted or the path of a .py file
-    gtp:"COMMAND"                 a program that speaks the Go Text Protocol, as gtp:"gnugo --mode gtp"
-    solver ...                    a contestant that the game itself offers
-    best ...                      a shipped net: a file in pretrained/GAME
-    runs/c4                       a run folder (its best net), runs/c4:12 its generation 12
-    net.safetensors               a checkpoint
-
-Nets and mcts take settings, as in `runs/c4:12@simulations=200,temperature=0.2`: every field of `SearchConfig`,
-`simulations` (0: a net plays by its policy alone), `temperature` (default 0: the best action), `temperature_plies`, and
-`final_temperature` from that ply on. A function takes the temperatures. An engine takes `timeout`, the most seconds for
-an answer: `gtp:"gnugo --mode gtp"@timeout=5`.
-
-The settings begin at the last `@` that is followed by a word and `=`, with no quotation mark after it; so a path or a
-command may hold an `@`. The text before the settings is a contestant of that name if the part before its first `:` is a
-known name. Otherwise it is a path, and `:` with digits at its end is the generation. Write `./random` for a run folder
-called `random`. FUNCTION follows the last `:`, so MODULE may hold colons. COMMAND needs no quotation marks where the
-shell has removed them. It is split into words as a shell would, but no shell runs it.
+A text is a contestant of that name if the part before its first `:` is a known name. Otherwise it is a path, and `:`
+with digits at its end is the generation: write `./random` for a run folder called `random`. The FUNCTION of
+`python:MODULE:FUNCTION` follows the last `:`. The command of `gtp:"COMMAND"` needs no quotation marks where the shell
+has removed them; it is split into words as a shell would, but no shell runs it.
 """
 
 from __future__ import annotations
@@ -38,7 +20,6 @@ from alphazero.catalogue.loaded import LaterPart, LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
-from alphazero.invocation import option
 from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
@@ -204,9 +185,7 @@ def game_of(contestant: ContestantText) -> str | None:
     return str(read_net_card(resolve_checkpoint(contestant.head))["game"])
 
 
-def load_game(
-    game: str | None, contestants: Sequence[ContestantText], default: str | None = None
-) -> tuple[str, LoadedGame]:
+def load_game(game: str | None, contestants: Sequence[ContestantText], default: str) -> tuple[str, LoadedGame]:
     """The game called `game`, or that of the first checkpoint among the contestants, or the default; and its name.
 
     Raises LawBroken for rules that break a law.
@@ -216,10 +195,7 @@ def load_game(
     for contestant in contestants:
         if named := game_of(contestant):
             return named, registry.tried(registry.load_named(named, contestant.text))
-    if default is not None:
-        return default, registry.load(default)
-    named = ", ".join(contestant.text or "''" for contestant in contestants)
-    raise InvalidSetting(f"{named:.200} names no game: say which one by {option('game')}")
+    return default, registry.load(default)
 
 
 def checkpoint_of(contestant: ContestantText, loaded: LoadedGame) -> tuple[Path, str] | None:

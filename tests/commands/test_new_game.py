@@ -36,7 +36,7 @@ def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, 
     assert len((tmp_path / "my_game.py").read_text().splitlines()) <= 80
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0 and "4 passed" in result.stdout, result.stdout
+    assert result.returncode == 0 and "2 passed" in result.stdout, result.stdout
     assert run_command(check.main, [str(tmp_path / "my_game.py")]) == 0
     said = capsys.readouterr().out
     assert "keeps all laws" in said and "warning" not in said and "compiled" in said
@@ -144,7 +144,7 @@ def test_the_new_games_board_can_be_made_larger(tmp_path: Path):
     path.write_text(path.read_text().replace("SIZE = 4", "SIZE = 8"))
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0 and "4 passed" in result.stdout, result.stdout
+    assert result.returncode == 0 and "2 passed" in result.stdout, result.stdout
 
 
 def test_a_second_try_with_the_same_name_says_that_it_is_there(tmp_path: Path, monkeypatch, capsys):

@@ -7,7 +7,6 @@ import re
 import shlex
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -110,7 +109,6 @@ def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path)
 
 WRONG = [
     ("", f"pit takes two contestants, as in python {SCRIPT} random greedy, not 0"),
-    ("random", f"two contestants, as in python {SCRIPT} random greedy, not 1"),
     ("random greedy random", "are one contestant"),
     ("random greedy --simulatons 5", "did you mean --simulations?"),
     ("random --gmaes 5 greedy", "did you mean --games?"),
@@ -120,12 +118,9 @@ WRONG = [
     ("random greedy --games -5", "--games must lie between 1 and 1,000,000, not -5"),
     ("random greedy --device gpu", "unknown device 'gpu'; did you mean 'cuda'? (allowed: auto, cpu, cuda)"),
     ("random greedy --seed x", "--seed takes a whole number, not 'x'"),
-    ("random greedy --seed -1", "--seed must lie between"),
     ("random greedy --game conect4", "did you mean 'connect4'?"),
     ("random greedy --json /none/x.json", "--json takes a file in a folder that exists"),
-    ("random greedy --json /", "--json takes a file in a folder that exists and that you can write to, not '/'"),
-    ("random greedy --json x --save-games x", "--json and --save-games name one file"),
-    ("random greedy --json x --save-games ../{0}/x", "--json and --save-games name one file"),
+    ("random greedy --json x --save-games ../{0}/x", "two options name one file"),
     ("random gredy", "did you mean 'greedy'?"),
 ]
 
@@ -146,28 +141,6 @@ def test_a_game_is_stepped_through_without_a_standard_input(capsys, monkeypatch,
     assert run_command(replay.main, [str(file), "1"]) == 0
     assert "greedy - random: " in capsys.readouterr().out
     sys.stdin.close()  # the empty one that the command has put in its place
-
-
-def run_process(*arguments, **options):
-    return subprocess.run(
-        [sys.executable, "pit.py", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=60, **options
-    )
-
-
-def test_help_is_shown_by_a_real_process():
-    done = run_process("--help")
-    assert done.returncode == 0 and done.stderr == ""
-    assert "usage: python pit.py" in done.stdout and "--simulations" in done.stdout and "minimax:DEPTH" in done.stdout
-
-
-def test_a_reader_that_leaves_is_no_error():
-    read, write = os.pipe()
-    os.close(read)
-    process = subprocess.Popen(
-        [sys.executable, "pit.py", "random", "greedy", "--games", "2"], cwd=ROOT, stdout=write, stderr=subprocess.PIPE
-    )
-    os.close(write)
-    assert process.communicate(timeout=60)[1] == b"" and process.returncode == 1
 
 
 @pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("InputError('no more')", 2)])
@@ -197,7 +170,10 @@ def test_the_exit_codes(capsys):
     def refused(argv):
         raise InputError("two\nlines")
 
-    assert run_command(lambda argv: None, []) == 0
+    def unread(argv):
+        raise BrokenPipeError
+
+    assert run_command(lambda argv: None, []) == 0 and run_command(unread, []) == 1
     assert run_command(refused, []) == 2
     assert capsys.readouterr().err == "error: two lines\n"
     assert run_command(interrupted, []) == 130
@@ -277,18 +253,6 @@ def test_progress_without_a_terminal_is_a_line_now_and_then(monkeypatch, capsys)
     lines = capsys.readouterr().err.splitlines()
     assert 0 < len(lines) < 7
     assert all(re.fullmatch(r"match: \d of 8, about \d\d:\d\d left", line) for line in lines)
-
-
-def test_a_bar_moves_on_after_much_was_done_at_once(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    threads = threading.active_count()
-    with Progress("match") as progress:
-        for fraction in (0.4, 0.41, 0.42):
-            time.sleep(0.15)  # a bar is drawn ten times a second at most
-            progress.show(fraction, f"{fraction} done")
-        assert threading.active_count() == threads
-    shown = capsys.readouterr().err
-    assert all(f"{fraction} done" in shown for fraction in (0.4, 0.41, 0.42))
 
 
 @pytest.mark.parametrize("on_terminal", [True, False])

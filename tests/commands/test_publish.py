@@ -132,8 +132,6 @@ def test_the_benchmark_is_taken_at_every_number_of_simulations(run, tmp_path, mo
 @pytest.mark.parametrize(
     "flags",
     [
-        [],
-        ["--preset", "standard"],
         TRAINING[2:],
         ["--gate.no-enabled", "--minutes", "2.5", "--search.c-puct", "2.0", "--seed", "7"],
         ["--preset", "standard", "--net.blocks", "3", "--evaluation.opponents", "random", "minimax:2"],
@@ -180,7 +178,6 @@ def expect_the_same_settings(game, flags):
     [
         (["{run}:9", "{tmp}/net.safetensors"], "no generation 9"),
         (["{run}:0", "{tmp}/net.safetensors"], "has no figures of this net"),
-        (["{tmp}/nowhere", "{tmp}/net.safetensors"], "is no file or folder"),
         (["{run}", "{tmp}/net.pt"], ".safetensors"),
         (["{run}", "{tmp}/net.safetensors", "--games", "0"], "--games must be 2 or more"),
         (["{run}", "{tmp}/net.safetensors", "--simulations", "0", "5000000"], "between 0 and 1,000,000"),

@@ -361,7 +361,7 @@ def test_the_accuracy_is_drawn(name, beginning, positions, tmp_path):
         (["random", "--simulations", "0,100"], "--simulations takes whole numbers"),
         (["random", "--simulations"], "--simulations takes one or several numbers"),
         (["random", "--plot", "result.txt"], "--plot takes a file that ends in"),
-        (["random", "--plot", "x.png", "--json", "./x.png"], "--json and --plot name one file"),
+        (["random", "--plot", "x.png", "--json", "./x.png"], "two options name one file"),
         (["random", "--json", "a" * 300 + ".json"], ""),
         (["random", "--positions", "wrong.txt"], "wrong.txt, line 1: the score is -2, not 3"),
     ],

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import Device, NamedGame, ScoreOptions, Seed, Threads, check_options
-from alphazero.commands.shared import keep_apart, parse, spare_files
+from alphazero.commands.options import DEFAULT_GAME, Device, GameName, ScoreOptions, Seed, Threads, check_options
+from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError
 from alphazero.machine import count_cores
 from alphazero.matches.judge import Judge, Judgement, describe, draw, open_players, title_of
@@ -33,14 +33,14 @@ class BenchmarkConfig(ScoreOptions):
     For more figures, use the games' own commands: python -m games.connect4.benchmark or games.othello.benchmark.
     """
 
-    game: NamedGame = None
+    game: GameName = None
     device: Device = "auto"
 
 
 def main(argv: list[str]) -> None:
     config = parse(BenchmarkConfig, argv, command="benchmark")
     spare_files(config.overwrite, config.json)
-    _, loaded = load_game(config.game, [config.contestant])
+    _, loaded = load_game(config.game, [config.contestant], DEFAULT_GAME)
     if loaded.make_benchmark is None:
         scored = [name for name in registry.NAMES if registry.load(name).make_benchmark is not None]
         raise InputError(
@@ -78,7 +78,6 @@ class JudgeConfig(ScoreOptions):
         super().__post_init__()
         if self.plot is not None:
             check_picture_file("--plot", self.plot)
-        keep_apart("--json", self.json, "--plot", self.plot)
 
     def players(self, loaded: LoadedGame) -> list[Player]:
         """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""

@@ -48,12 +48,10 @@ def main(argv: list[str]) -> None:
         if error.drawing:
             print(error.drawing, file=sys.stderr)
         raise
-    print(describe(game, findings))
-    print(f"\nthe first game: {findings.example}")
-    for warning in findings.warnings:
-        print(f"\nwarning: {warning}")
+    warnings = "".join(f"\n\nwarning: {warning}" for warning in findings.warnings)
+    print(f"{describe(game, findings)}\n\nthe first game: {findings.example}{warnings}")
+    but = ", but mind the warning above" if warnings else ""
     command = command_line("train", "--game", config.game, "--minutes", 3)
-    but = ", but mind the warning above" if findings.warnings else ""
     print(f"\n{game.name} keeps all laws{but}. Next:\n  {command}")
 
 

@@ -111,17 +111,10 @@ def test_it_keeps_all_laws():
     assert validate(CLASS(), num_games=50).warnings == []
 
 
-def test_three_in_a_row_win():
-    position = CLASS().position("a1 a2 b1 b2 c1")
-    assert position.terminal and position.outcome == 1  # the first player has won
-
-
-def test_three_in_a_column_win():
-    position = CLASS().position("a1 b1 a2 b2 c4 b3")
-    assert position.terminal and position.outcome == -1  # the second player has won
-
-
-def test_a_game_goes_on_without_a_line():
+def test_three_in_a_row_or_column_win():
+    row, column = CLASS().position("a1 a2 b1 b2 c1"), CLASS().position("a1 b1 a2 b2 c4 b3")
+    assert row.terminal and row.outcome == 1  # the first player has won
+    assert column.terminal and column.outcome == -1  # the second player has won
     assert not CLASS().position("a1 a2 b1 b2 d1").terminal
 '''
 
@@ -156,18 +149,16 @@ class NewGameConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(NewGameConfig, argv, command="new")
-    files = {config.folder / f"{config.name}.py": GAME, config.folder / f"test_{config.name}.py": TEST}
-    for path in files:
+    game, test = config.folder / f"{config.name}.py", config.folder / f"test_{config.name}.py"
+    for path in (game, test):
         if os.path.lexists(path):
             raise StorageError(f"{path} is there already, and nothing was written; choose another name or --folder")
-    for path, text in files.items():
-        text = text.replace("CLASS", config.class_name).replace("NAME", config.name)
-        atomic_write(path, text.replace("TITLE", config.name.replace("_", " ").capitalize()).encode())
-    game, test = files
-    print(f"{game} and {test} are written. Change the rules, then:")
-    for command, what in (
-        (command_line("check", game), "Check that the game keeps its laws"),
-        (quoted("python", "-m", "pytest", test), "Run its test (pip install pytest pytest-xdist)"),
-        (command_line("train", "--game", game, "--minutes", 3), "Train a network for three minutes"),
-    ):
-        print(f"{what}:\n  {command}")
+    words = {"CLASS": config.class_name, "NAME": config.name, "TITLE": config.name.replace("_", " ").capitalize()}
+    for path, text in ((game, GAME), (test, TEST)):
+        atomic_write(path, re.sub("CLASS|NAME|TITLE", lambda found: words[found[0]], text).encode())
+    print(
+        f"{game} and {test} are written. Change the rules, then check that the game keeps its laws:\n"
+        f"  {command_line('check', game)}\nRun its test (pip install pytest pytest-xdist):\n"
+        f"  {quoted('python', '-m', 'pytest', test)}\nTrain a network for three minutes:\n"
+        f"  {command_line('train', '--game', game, '--minutes', 3)}"
+    )
