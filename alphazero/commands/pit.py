@@ -80,7 +80,7 @@ def play(config: PitConfig) -> None:
         )
     spare_files(config.overwrite, config.save_games, config.json)
     game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
-    settings = {"seed": config.seed, "threads": config.threads, "simulations": config.simulations}
+    settings: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "simulations": config.simulations}
     players = [make_player(one, loaded, device=config.device, **settings) for one in config.contestants]
     for human in players:
         if isinstance(human, HumanPlayer):

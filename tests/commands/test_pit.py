@@ -114,7 +114,7 @@ WRONG = [
     ("random --gmaes 5 greedy", "did you mean --games?"),
     ("random greedy -x", "unknown option '-x'"),
     ("random greedy --games", "--games needs a value"),
-    ("random greedy --games ten", "--games takes INT, not 'ten'"),
+    ("random greedy --games ten", "--games takes a number, not 'ten'"),
     ("random greedy --games -5", "--games must lie between 1 and 1,000,000, not -5"),
     ("random greedy --device gpu", "unknown device 'gpu'; did you mean 'cuda'? (allowed: auto, cpu, cuda)"),
     ("random greedy --seed x", "--seed takes a whole number, not 'x'"),
