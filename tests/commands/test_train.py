@@ -56,7 +56,7 @@ def fails(capsys, *argv: str) -> str:
         (["--generatoins", "3"], ["--generatoins", "--generations"]),
         (["--generations", "many"], ["--generations", "many"]),
         (["--device", "gpu"], ["gpu", "cuda", "cpu"]),
-        (["--game", "tictactoe", "--device", "cpu,cpu", "--deterministic"], ["--minutes"]),
+        (["--game", "tictactoe", "--device", "cpu,cpu", "--deterministic"], ["one device"]),
         (["--search.num-simulations", "0"], ["num_simulations", "0"]),
         (["--net.lines", "8", "--net.line-length", "7"], ["line_length", "6", "7"]),
         (["--learner.batch-size", "1"], ["--learner.batch-size must lie between 2 and"]),
@@ -239,6 +239,7 @@ def at_once(monkeypatch, finished):
 def test_the_last_lines_can_be_typed(name, tmp_path, monkeypatch, capsys):
     """Also for a run whose folder has the name of a shipped net, and which had no opponents."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("alphazero.training.report.has_matplotlib", lambda: False)  # pictures take seconds
     assert run_command(main, ["--game", "tictactoe", f"--run={name}", "--wandb", "my project"]) == 0
     out, path = capsys.readouterr().out, f"./{name}"
     assert "it scores" not in out
