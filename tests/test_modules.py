@@ -37,7 +37,6 @@ TESTED_IN = {
         "games/*/preset.py",
     ],
     "tests/game/test_validator.py": ["alphazero/game/laws.py"],
-    "tests/games/test_connect4_book.py": ["games/connect4/solver/book.py"],
     "tests/games/test_connect4_solver.py": ["alphazero/players/exact.py", "games/connect4/solver/kernels.py"],
     "tests/games/test_othello_benchmark.py": ["games/othello/labelled.py"],
     "tests/games/test_othello_solver.py": ["games/othello/oracle.py"],

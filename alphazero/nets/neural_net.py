@@ -261,6 +261,8 @@ def check_saved(saver: NeuralNet | Trainer, path: Path, card: Mapping[str, Any])
 class CudaEvaluator(ABC):
     """Evaluates a search's positions on the GPU, from its memory into its memory."""
 
+    net: NeuralNet
+    """The network itself, for trees on the processor."""
     sees_wins = False
     """True: the search replaces the evaluations of positions that the mover wins at once, as `Evaluator` does."""
 

@@ -291,7 +291,7 @@ class TorchCudaEvaluator(CudaEvaluator):
     sees_wins = True
 
     def __init__(self, net: TorchNet):
-        self._net = net
+        self.net: TorchNet = net
         self._arrays: tuple[Any, ...] = ()
         self._tensors: list[Tensor] = []
 
@@ -301,9 +301,9 @@ class TorchCudaEvaluator(CudaEvaluator):
         arrays = (planes, legal_masks, priors, values)
         if len(self._arrays) == 0 or any(new is not old for new, old in zip(arrays, self._arrays, strict=True)):
             self._arrays = arrays
-            self._tensors = [torch.as_tensor(array, device=self._net.device) for array in arrays]  # the same memory
+            self._tensors = [torch.as_tensor(array, device=self.net.device) for array in arrays]  # the same memory
         observations, masks, weights, results = self._tensors
-        net = self._net
+        net = self.net
         logits, value = forward(net.frozen, observations.to(net.dtype, memory_format=net.layout))
         weights.copy_(_priors(logits.float(), masks))
         results.copy_(value).clamp_(-1, 1)

@@ -271,10 +271,9 @@ def _info(words: GtpWords, command: str, position: Position, order: int, line: L
         place = place.play(action)
     number = (lambda share: f"{share:.6f}") if exact else (lambda share: f"{round(10_000 * share)}")
     utility = f" utility {line.value:.6f}" if exact else ""
-    prior = "" if line.prior is None else f" prior {number(line.prior)}"
     return (
         f"info move {vertices[0]} visits {line.visits}{utility} winrate {number((1 + line.value) / 2)}"
-        f"{prior} order {order} pv {' '.join(vertices)}"
+        f" prior {number(line.prior)} order {order} pv {' '.join(vertices)}"
     )
 
 

@@ -137,7 +137,10 @@ class SearchPlayer(_NetPlayer):
     def analysis(self, num_simulations: int | None = None) -> Analysis:
         """A search of single positions by the player's settings, with its own number of simulations or another."""
         config = replace(self._config, num_simulations=num_simulations or self.num_simulations)
-        return Analysis(self._kernels, config, self._evaluators[0])
+        evaluate = self._evaluators[0]
+        if isinstance(evaluate, CudaEvaluator):  # its trees cannot be looked into
+            evaluate = Evaluator(self._kernels, evaluate.net, CACHE_SIZE, sees_wins=True)
+        return Analysis(self._kernels, config, evaluate)
 
     def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
         """The action for an analysed position: that of the best line, or one drawn at the player's temperature.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
@@ -13,11 +14,11 @@ from alphazero.errors import IllegalAction, InvalidSetting, NetError, quote
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.record import words_of
-from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, check_net, on_one_thread
+from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import QUIET, Evaluate, Search, SearchConfig, SearchResult
-from alphazero.search.placement import announce_compiling, make_search
+from alphazero.search.placement import announce_compiling
 from alphazero.search.tree import ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
 from alphazero.settings import check_range
 
@@ -95,7 +96,19 @@ def search_position(
     >>> found.best, found.value, found.proven
     (0, 1.0, True)
     """
-    _check_arguments(position, net, config, seed)
+    if not isinstance(position, Position):  # notebooks have no type checker
+        raise InvalidSetting(f"a search takes a Position, as of game.position(...), not a {type(position).__name__}")
+    if config is not None and not isinstance(config, SearchConfig):
+        raise InvalidSetting(f"config must be a SearchConfig, not a {type(config).__name__}")
+    check_range("seed", seed, 0, (1 << 63) - 1)
+    if isinstance(net, NeuralNet):
+        check_net(net, position.game)
+    elif not callable(net) or isinstance(net, type) or hasattr(net, "forward"):
+        raise NetError(
+            "a search takes a NeuralNet, or a function from states and legal masks to priors and values, not "
+            f"{quote(net)}: az.load_net loads a net, az.TorchNet(game, module) makes one of a torch module"
+        )
+    try_rules(position.game)
     if position.terminal:
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
     chosen = QUIET if config is None else config
@@ -122,42 +135,9 @@ def search_position(
     )  # fmt: skip
 
 
-def _check_arguments(position: Position, net: NeuralNet | Evaluate, config: SearchConfig | None, seed: int) -> None:
-    """Raises InvalidSetting, NetError or LawBroken: notebooks have no type checker."""
-    if not isinstance(position, Position):
-        raise InvalidSetting(f"a search takes a Position, as of game.position(...), not a {type(position).__name__}")
-    if config is not None and not isinstance(config, SearchConfig):
-        raise InvalidSetting(f"config must be a SearchConfig, not a {type(config).__name__}")
-    check_range("seed", seed, 0, (1 << 63) - 1)
-    if isinstance(net, NeuralNet):
-        check_net(net, position.game)
-    elif not callable(net) or isinstance(net, type) or hasattr(net, "forward"):
-        raise NetError(
-            "a search takes a NeuralNet, or a function from states and legal masks to priors and values, not "
-            f"{quote(net)}: az.load_net loads a net, az.TorchNet(game, module) makes one of a torch module"
-        )
-    try_rules(position.game)
-
-
-def leaves_for(evaluate: Evaluate | CudaEvaluator, num_simulations: int) -> int:
+def leaves_for(evaluate: Evaluate, num_simulations: int) -> int:
     """Leaves of one tree in flight at once: LEAVES where a network answers, fewer in a short search."""
-    if not isinstance(evaluate, Evaluator | CudaEvaluator):
-        return 1
-    return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF))
-
-
-@dataclass(frozen=True)
-class Line:
-    """One action in a search: its visits, value and prior, and the expected play after it."""
-
-    action: int
-    visits: int
-    value: float
-    """In [-1, 1] for the player to move; exact if the action is proven."""
-    prior: float | None
-    """In [0, 1]; None if the tree is on a GPU."""
-    moves: tuple[int, ...]
-    """The action and the expected play after it; the action alone if the tree is on a GPU."""
+    return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF)) if isinstance(evaluate, Evaluator) else 1
 
 
 @dataclass(frozen=True)
@@ -170,6 +150,15 @@ class Edge:
     """In [-1, 1]; exact if the action is proven, None if it was not visited."""
     prior: float
     proven: bool
+
+
+@dataclass(frozen=True)
+class Line(Edge):
+    """A visited action at the root."""
+
+    value: float
+    moves: tuple[int, ...]
+    """The action and the expected play after it."""
 
 
 @dataclass(frozen=True)
@@ -192,25 +181,23 @@ class Analysis:
     at once (`leaves_for`).
     """
 
-    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate | CudaEvaluator):
+    def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate):
         leaves = max(config.leaves_per_step, leaves_for(evaluate, config.num_simulations))
         config = replace(config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=True, leaves_per_step=leaves)
-        self._search = make_search(kernels, config, evaluate, 1)
+        announce_compiling()
+        self._search = Search(kernels, config, evaluate, 1)
         self._net = evaluate.net if isinstance(evaluate, Evaluator) else None
-        self._tree = np.zeros(1, np.int64)
         self._last: Position | None = None
 
     def begin(self, position: Position) -> None:
         """Begins a search of `position`, which is not terminal; its subtree is kept if the tree has one."""
-        last, zero = self._last, np.zeros(1, np.int64)
-        self._last = None  # until it has begun: an evaluation may fail
-        since = () if last is None or not position.follows(last) else position.actions[last.ply :]
-        for action in since[:-1]:
-            assert last is not None
-            last = last.play(action)
-            self._search.start(self._tree, last.state[None].copy(), zero, np.array([last.ply]), np.array([action]))
-        played = np.array(since[-1:] or [-1])
-        self._search.start(self._tree, position.state[None].copy(), zero, np.array([position.ply]), played)
+        last, self._last = self._last, None  # until it has begun: an evaluation may fail
+        steps = [(position, -1)]
+        if last is not None and position.ply > last.ply and position.follows(last):
+            actions = position.actions[last.ply :]
+            steps = list(zip(accumulate(actions, Position.play, initial=last), (-1, *actions), strict=True))[1:]
+        for at, action in steps:
+            self._search.start([0], at.state[None], [0], [at.ply], [action])
         self._last = position
 
     @property
@@ -237,14 +224,11 @@ class Analysis:
     @property
     def simulations(self) -> int:
         """Simulations of the position so far, those of a kept subtree included."""
-        tree = self._host_tree()
-        return int((self.result().visit_counts if tree is None else tree.visits[0, ROOT]).sum())
+        return int(self._search.tree.visits[0, ROOT].sum())
 
     def node(self, path: Sequence[int] = ()) -> TreeNode:
-        """The node to which the actions of `path` lead. Raises KeyError if there is none, or the tree is on a GPU."""
-        tree, at = self._host_tree(), ROOT
-        if tree is None:
-            raise KeyError("the tree is on a GPU")
+        """The node to which the actions of `path` lead. Raises KeyError if there is none."""
+        tree, at = self._search.tree, ROOT
         for action in path:
             if not 0 <= action < tree.child.shape[2] or tree.child[0, at, action] == UNVISITED:
                 raise KeyError(action)
@@ -267,31 +251,16 @@ class Analysis:
         )  # fmt: skip
         return TreeNode(int(visits[legal].sum()), float(value), bool(exact), edges)
 
-    def _host_tree(self) -> Tree | None:
-        """The tree, if it is in the processor's memory."""
-        return self._search.tree if isinstance(self._search, Search) else None
-
     def result(self) -> SearchResult:
         """The search's result up to now, with one row."""
-        return self._search.read(self._tree)
+        return self._search.read(np.zeros(1, np.int64))
 
     def lines(self) -> list[Line]:
         """All visited actions, the best first."""
-        found = self.result()
-        visits, policy, q = found.visit_counts[0], found.policy[0], found.q[0]
-        order = [int(action) for action in np.lexsort((-visits, -policy)) if visits[action] > 0]
-        tree = self._host_tree()
-        priors = None if tree is None else np.maximum(tree.prior[0, ROOT], 0.0)
-        return [
-            Line(
-                action,
-                int(visits[action]),
-                float(np.clip(q[action], -1.0, 1.0)),
-                None if priors is None else float(priors[action] / priors.sum()),
-                (action,) if tree is None else (action, *_best_line(tree, int(tree.child[0, ROOT, action]))),
-            )
-            for action in order
-        ]
+        policy, tree = self.result().policy[0], self._search.tree
+        visited = sorted((edge for edge in self.node().edges if edge.visits), key=lambda edge: -policy[edge.action])
+        rest = (_best_line(tree, int(tree.child[0, ROOT, edge.action])) for edge in visited)
+        return [Line(**vars(edge), moves=(edge.action, *more)) for edge, more in zip(visited, rest, strict=True)]
 
 
 def _best_line(tree: Tree, node: int) -> list[int]:

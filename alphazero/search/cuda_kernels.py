@@ -130,9 +130,8 @@ def _take_leaves(tree, buffers, sees_wins):
     i = cuda.grid(1)
     if i < buffers.parents.shape[0] and buffers.parents[i] >= 0 and not buffers.terminal[i]:
         num_nodes = tree.proven.shape[1]
-        take_answer(
-            tree.states[buffers.parents[i] // num_nodes, buffers.children[i] % num_nodes], i, buffers, sees_wins
-        )
+        state = tree.states[buffers.parents[i] // num_nodes, buffers.children[i] % num_nodes]
+        take_answer(state, i, buffers, sees_wins)
 
 
 def _take_roots(tree, buffers, count, sees_wins):
@@ -180,16 +179,9 @@ def _move_roots(tree, buffers, count, num_kept):
     if i < tree.size.shape[0]:
         tree.remaining[i] = 0
     if i < count:
-        b = buffers.trees[i]
-        move_root(
-            tree,
-            b,
-            buffers.root_actions[i],
-            buffers.root_states[i],
-            buffers.root_to_play[i],
-            num_kept,
-            buffers.new_index[b],
-        )
+        b, action = buffers.trees[i], buffers.root_actions[i]
+        state, to_play = buffers.root_states[i], buffers.root_to_play[i]
+        move_root(tree, b, action, state, to_play, num_kept, buffers.new_index[b])
         if tree.proven[b, ROOT] == PENDING:
             describe(tree.states[b, ROOT], i, buffers)
 
@@ -225,10 +217,8 @@ class CudaKernels:
     def __init__(self, rules: BoundRules):
         made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
         scope = dict(rules.scope)
-        scope["wins_by"] = bound(_wins_by, scope)
-        scope["to_canonical"] = bound(_to_canonical, scope)
-        scope["describe"] = bound(_describe, scope)
-        scope["take_answer"] = bound(_take_answer, scope)
+        for template in (_wins_by, _to_canonical, _describe, _take_answer):
+            scope[template.__name__[1:]] = bound(template, scope)
 
         def kernel(template: Callable[..., Any]) -> Callable[..., None]:
             compiled = cuda.jit(with_callees(bound(template, scope), _for_cuda, made))

@@ -38,8 +38,11 @@ class CudaSearch:
             with self._memory.stream() as stream:
                 self._memory.write(self.buffers.permutations, kernels.symmetries[1], stream)
             self._simulate = self._memory.captured(self._launch_simulation)
-            if not SIMULATED:  # plain Python has nothing to compile
-                self._warm_up()
+            if not SIMULATED:  # compiles the other kernels, and takes the memory that evaluating roots needs
+                everyone = np.arange(num_trees)
+                self.start(everyone, kernels.start_states(num_trees), everyone, everyone * 0)
+                self.read(everyone)
+                self._running, self._simulations_left = everyone[:0], 0
         except Exception as error:
             if not is_out_of_memory(error):
                 raise
@@ -47,13 +50,6 @@ class CudaSearch:
                 f"the GPU's memory does not hold the search of {count_of(num_trees, 'position')} at once with "
                 f"{count_of(config.num_simulations, 'simulation')}: choose fewer, or close what else uses the GPU"
             ) from error
-
-    def _warm_up(self) -> None:
-        """Compiles the remaining kernels, and takes the memory that evaluating roots needs."""
-        everyone = np.arange(self.num_trees)
-        self.start(everyone, self.kernels.start_states(self.num_trees), everyone, everyone * 0)
-        self.read(everyone)
-        self._running, self._simulations_left = everyone[:0], 0
 
     def start(
         self,

@@ -76,7 +76,7 @@ class Evaluator:
     def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20, sees_wins: bool = False):
         check_range("the cache size", cache_size, 0)
         self.kernels, self.net = kernels, net
-        self._sees_wins = sees_wins and kernels.game.compiled  # rules that run as Python take longer than the network
+        sees_wins = sees_wins and kernels.game.compiled  # rules that run as Python take longer than the network
         self.num_requests = 0
         """Positions that the search asked for."""
         self.num_evaluations = 0
@@ -87,7 +87,8 @@ class Evaluator:
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
         self.cache = make_arrays(Cache, np.zeros, E=entries, K=game.state_words, A=game.num_actions)
-        self._scratch = np.empty((3, game.state_words), np.uint64)
+        self._fixed = self.cache, self._permutations, sees_wins, np.empty((3, game.state_words), np.uint64)
+        """Arguments of `_look_up` that are always the same."""
         self._number = 0
         self._batch = make_arrays(Batch, np.empty, n=0, A=game.num_actions)
 
@@ -100,8 +101,6 @@ class Evaluator:
         count, num_actions = len(states), self.kernels.game.num_actions
         priors, values = np.empty((count, num_actions), np.float32), np.empty(count, np.float32)
         self.num_requests += count
-        if count == 0:
-            return priors, values
         if count > len(self._batch.entries):
             self._batch = make_arrays(Batch, np.empty, n=count, A=num_actions)
         self._number += 1
@@ -127,11 +126,6 @@ class Evaluator:
             self.clear()  # this batch's entries have no answers
             raise
         return priors, values
-
-    @functools.cached_property
-    def _fixed(self) -> tuple[Any, ...]:
-        """Arguments of `_look_up` that are always the same."""
-        return self.cache, self._permutations, self._sees_wins, self._scratch
 
     @functools.cached_property
     def _look_up(self) -> Callable[..., tuple[int, int]]:
@@ -176,31 +170,25 @@ def _arrays(who: str, answer: Any, legal_masks: np.ndarray) -> tuple[np.ndarray,
         if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
             raise TypeError("they are complex")
         priors, values = (np.ascontiguousarray(part, np.float32) for part in (priors, values))
+        if priors.shape != legal_masks.shape or values.shape != (len(priors),):
+            raise ValueError(f"the shapes {priors.shape} and {values.shape}")
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:  # torch raises the second
-        why = " ".join(str(error).split())
         raise NetError(
-            f"{who} must give a pair (priors, values) of real numbers, not {quote(answer)}: {why}"
+            f"{who} must give a pair (priors, values) of real numbers, of the shapes {legal_masks.shape} and "
+            f"{legal_masks.shape[:1]}, not {quote(answer)}: {' '.join(str(error).split())}"
         ) from error
-    if priors.shape != legal_masks.shape or values.shape != (len(priors),):
-        raise NetError(
-            f"{who} must give priors of shape {list(legal_masks.shape)} and values of shape {[len(legal_masks)]}; "
-            f"it gives {list(priors.shape)} and {list(values.shape)}"
-        )
     return priors, values
 
 
 def _error(
     what: str, game: Game, state: np.ndarray, answers: tuple[np.ndarray, np.ndarray], row: int
 ) -> EvaluationError:
-    """Says why the answer in that row is wrong."""
-    priors, value = answers[0][row], answers[1][row]
-    problem = "has a negative prior: priors are probabilities, not logits"
-    if not (np.isfinite(priors).all() and np.isfinite(value)):
-        problem = "is not a finite number"
-    elif abs(value) > LARGEST_VALUE:
-        problem = "does not lie between -1 and 1, as a value must"
+    """The error about the answer in that row."""
     position = Position(game, state, game.mover(state, 0), ())
-    return EvaluationError(f"{what} {problem} (value {value}, priors {priors}) for this position:\n{position}")
+    return EvaluationError(
+        f"{what} must have finite priors that are not negative, which are no logits, and a value between -1 and 1, not "
+        f"the priors {answers[0][row]} and the value {answers[1][row]}, for this position:\n{position}"
+    )
 
 
 @kernel

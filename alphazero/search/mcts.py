@@ -158,7 +158,7 @@ class Search:
     @property
     def tree(self) -> Tree:
         """The trees, with all simulations at their end."""
-        self._back_up()
+        self._turn(False)
         return self._step.tree
 
     def _look_ahead(self) -> None:
@@ -185,12 +185,11 @@ class Search:
         """
         config, tree, count = self.config, self.tree, len(trees)
         states = _as_rows("states", states, np.uint64, (count, self.kernels.game.state_words))
-        trees, games = _as_rows("trees", trees, np.int64, (count,)), _as_rows("games", games, np.int64, (count,))
-        plies = _as_rows("plies", plies, np.int64, (count,))
+        to_play, actions = movers_and_actions(self.kernels, config, states, actions)
+        given = {"trees": trees, "games": games, "plies": plies, "actions": actions}
+        trees, games, plies, actions = (_as_rows(name, rows, np.int64, (count,)) for name, rows in given.items())
         if count and not 0 <= trees.min() <= trees.max() < len(tree.size):
             raise ValueError(f"trees are numbered from 0 to {len(tree.size) - 1}")
-        to_play, actions = movers_and_actions(self.kernels, config, states, actions)
-        actions = _as_rows("actions", actions, np.int64, (count,))
         budgets = np.full(count, config.num_simulations) if budgets is None else budgets
         budgets = _as_rows("budgets", budgets, np.int32, (count,))
         if budgets.max(initial=0) > config.num_simulations:
@@ -217,29 +216,28 @@ class Search:
 
         If `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
         """
+        self._turn(True)
+        self._steps_to_end -= 1
+        if self._steps_to_end <= 0:
+            self._turn(False)
+            self._look_ahead()
+
+    def _turn(self, begin: bool) -> None:
+        """Backs up the answers to the walks under way; with `begin`, the next walks begin, whose leaves are evaluated.
+
+        One kernel does both, so that each tree comes from memory once.
+        """
+        if self._answers is None and not begin:
+            return
         answers, self._answers = self._answers or self._no_answers, None
         try:
-            # backs up the answers to the walks before, so that each tree comes from memory once
-            count = self._simulate(self._step, answers, True)
-            masks = self._step.leaf_masks[:count]
-            self._answers = LeafAnswers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
+            count = self._simulate(self._step, answers, begin)
+            if begin:
+                masks = self._step.leaf_masks[:count]
+                self._answers = LeafAnswers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
         except BaseException:
             self._forget()
             raise
-        self._steps_to_end -= 1
-        if self._steps_to_end <= 0:
-            self._back_up()
-            self._look_ahead()
-
-    def _back_up(self) -> None:
-        """Backs up the answers to the walks under way, and begins no others."""
-        answers, self._answers = self._answers, None
-        if answers is not None:
-            try:
-                self._simulate(self._step, answers, False)
-            except BaseException:
-                self._forget()
-                raise
 
     def _forget(self) -> None:
         """Drops the walks under way, and the trees, in which their leaves would wait for ever."""

@@ -152,15 +152,10 @@ def walk(tree, b, settings, scratch, walks):
                 action = choose_by_gumbel(tree, b, simulation, settings, scratch)
             else:
                 action = choose_by_puct(
-                    tree.root_prior[b] if node == ROOT else tree.prior[b, node],
-                    tree.visits[b, node],
-                    tree.q[b, node],
-                    tree.node_visits[b, node],
-                    tree.node_value[b, node],
-                    tree.visited_prior[b, node],
-                    settings.c_puct,
-                    settings.fpu_reduction,
-                )
+                    tree.root_prior[b] if node == ROOT else tree.prior[b, node], tree.visits[b, node],
+                    tree.q[b, node], tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node],
+                    settings.c_puct, settings.fpu_reduction,
+                )  # fmt: skip
             child = tree.child[b, node, action]
             is_new = child == UNVISITED
             if is_new:

@@ -191,7 +191,7 @@ class Grown:
                     "word": position.format(line.action),
                     "visits": line.visits,
                     "value": round(line.value, 4),
-                    "prior": None if line.prior is None else round(line.prior, 4),
+                    "prior": round(line.prior, 4),
                     "moves": list(line.moves[:MOST_MOVES]),
                     "words": words_of(position, line.moves[:MOST_MOVES]),
                 }

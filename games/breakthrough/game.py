@@ -26,15 +26,7 @@ SIZE = 6
 ZERO, ONE, ROW = np.uint64(0), np.uint64(1), np.uint64(0b111111)
 HOME, FAR = np.uint64(0b111111_111111), np.uint64(0b111111_111111 << 24)
 NUM_ACTIONS = 3 * SIZE * SIZE
-COLORS = Colors(
-    panel="#4d3826",
-    text="#f3e6d2",
-    cell="#f0d9b5",
-    shaded="#c29a6f",
-    line="#a37c52",
-    first="#fbfaf6",
-    second="#262626",
-)
+COLORS = Colors("#4d3826", "#f3e6d2", "#f0d9b5", "#c29a6f", "#a37c52", first="#fbfaf6", second="#262626")
 
 
 @njit
@@ -190,11 +182,8 @@ class Breakthrough(Game):
             raise ValueError(f"a player has {2 * SIZE} pawns at most")
         own, opponent = (grid.second, grid.first) if grid.to_play else (grid.first, grid.second)
         squares = [[self.cell_of(cell, grid.to_play) for cell in cells] for cells in (own, opponent)]
-        arrived = [
-            sum(square >= SIZE * (SIZE - 1) for square in squares[0]),
-            sum(square < SIZE for square in squares[1]),
-        ]
-        if not opponent or arrived[0] or arrived[1] > 1:
+        arrived = sum(square < SIZE for square in squares[1])
+        if not opponent or arrived > 1 or any(square >= SIZE * (SIZE - 1) for square in squares[0]):
             raise ValueError("the game was over before: the player to move has won, or two pawns have arrived")
         words = [sum(1 << square for square in own) for own in squares]
         return Position(self, np.array([*words, grid.to_play], np.uint64), grid.to_play, ())

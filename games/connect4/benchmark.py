@@ -38,15 +38,15 @@ LEAST_MASS = 1e-3
 """A policy that gives all good actions less than this is not punished further."""
 
 
-def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] | None = None) -> Judgement:
+def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] = lambda share: None) -> Judgement:
     """Asks `player` about every position; `on_progress` hears the share that is done."""
-    plies, value_plies = _plies(labelled.states), _plies(labelled.value_states)
+    both = labelled.states, labelled.value_states
+    plies, value_plies = (np.bitwise_count(states).sum(axis=1, dtype=np.int64) for states in both)
     share = len(plies) / (len(plies) + len(value_plies))
-    answer = ask(player, labelled.states, plies, on_progress and (lambda done: on_progress(done * share)))
+    answer = ask(player, labelled.states, plies, lambda done: on_progress(done * share))
     values_right = None
     if answer.values is not None and len(value_plies):
-        show = on_progress and (lambda done: on_progress(share + done * (1 - share)))
-        values = ask(player, labelled.value_states, value_plies, show).values
+        values = ask(player, both[1], value_plies, lambda done: on_progress(share + done * (1 - share))).values
         values_right = signs_right(values, labelled.value_scores)
     scores, best = labelled.scores, labelled.scores.max(axis=1, keepdims=True)
     keeps = (scores != NO_SCORE) & (np.sign(scores) == np.sign(best))
@@ -63,10 +63,6 @@ def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], Non
             "value_sign_accuracy": Measure(values_right, value_plies),
         }
     )
-
-
-def _plies(states: np.ndarray) -> np.ndarray:
-    return np.bitwise_count(states).sum(axis=1, dtype=np.int64)
 
 
 def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:

@@ -15,7 +15,6 @@ Layout after J. Tromp, https://tromp.github.io/c4/c4.html.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +22,6 @@ from numba import njit
 
 from alphazero.game import (
     Board,
-    Clicks,
     Colors,
     Game,
     Position,
@@ -32,7 +30,6 @@ from alphazero.game import (
     check_turns,
     edge_labels,
     grid_cells,
-    reached,
     read_grid,
 )
 
@@ -211,16 +208,6 @@ class Connect4(Game):
         columns = [str(column + 1) for column in range(COLUMNS)]
         return Board(grid_cells(ROWS, COLUMNS, names, "hole"), edge_labels([""] * ROWS, columns), colors=COLORS)
 
-    def clicks(self, position: Position) -> Clicks:
-        """Every cell of a column plays the column. The first click is the cell where the stone will lie."""
-        taken = {piece.cell for piece in self.pieces(position)}
-        clicks: dict[tuple[int, ...], int] = {}
-        for action in position.legal_actions:
-            column = range(action, ROWS * COLUMNS, COLUMNS)
-            lowest = max(cell for cell in column if cell not in taken)
-            clicks.update({(cell,): action for cell in (lowest, *column)})
-        return clicks
-
     def winning_cells(self, position: Position) -> list[int]:
         return cells_in_line(self.pieces(position), COLUMNS, 4)
 
@@ -239,32 +226,15 @@ class Connect4(Game):
         grid = read_grid(text, ROWS, COLUMNS)
         if grid is None:
             return None
-        owners = dict.fromkeys(grid.first, 0) | dict.fromkeys(grid.second, 1)
-        columns = [[owners.get(cell) for cell in range(column, ROWS * COLUMNS, COLUMNS)][::-1] for column in range(7)]
-        stones = [[owner for owner in column if owner is not None] for column in columns]
-        for number, (column, own) in enumerate(zip(columns, stones, strict=True), 1):
-            if column[: len(own)] != own:
-                raise ValueError(f"in column {number} a stone lies above an empty cell")
         check_turns(grid)
-        return reached(self, orders_of_play(stones, int(len(grid.first) == len(grid.second))))
-
-
-def orders_of_play(columns: Sequence[Sequence[int]], last: int) -> Iterator[list[int]]:
-    """Orders in which players in turn fill the columns, player `last` at the end, with each end that is possible.
-
-    `columns` have the owners of their stones from below.
-    """
-    dead_ends = set[tuple[int, ...]]()
-
-    def orders(heights: tuple[int, ...], player: int) -> Iterator[list[int]]:
-        if not any(heights):
-            yield []
-        for column, height in enumerate(heights):
-            if height and columns[column][height - 1] == player:
-                below = (*heights[:column], height - 1, *heights[column + 1 :])
-                if below not in dead_ends and (order := next(orders(below, 1 - player), None)) is not None:
-                    yield [*order, column]
-                else:
-                    dead_ends.add(below)
-
-    yield from orders(tuple(map(len, columns)), last)
+        empty = set(range(COLUMNS * ROWS)) - {*grid.first, *grid.second}
+        for cell in (*grid.first, *grid.second):
+            if cell + COLUMNS in empty:
+                raise ValueError(f"in column {cell % COLUMNS + 1} a stone lies above an empty cell")
+        to_play = len(grid.first) - len(grid.second)
+        sides = (grid.second, grid.first) if to_play else (grid.first, grid.second)
+        words = [sum(1 << 7 * (cell % COLUMNS) + ROWS - 1 - cell // COLUMNS for cell in cells) for cells in sides]
+        state = np.array(words, np.uint64)
+        if has_four.py_func(state[0]):
+            raise ValueError("the game was over before: the player to move has four in a row")
+        return Position(self, state, to_play, ())

@@ -73,13 +73,11 @@ class LabelledConfig(LabelConfig):
 
     folder: Path = FOLDER
     positions: int = NUM_POSITIONS
-    """Number of positions."""
 
 
 def main(argv: list[str]) -> None:
     config = parse(LabelledConfig, argv)
-    positions = decisive_positions(config.seed, Solver(config.threads))
-    found = take(positions, config.positions, "labelled positions")
+    found = take(decisive_positions(config.seed, Solver(config.threads)), config.positions, "labelled positions")
     found.sort(key=lambda item: (len(item[0]), item[0]))
     actions = np.full((len(found), MAX_PLY), -1, np.int8)
     for row, (played, _) in enumerate(found):

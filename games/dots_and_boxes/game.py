@@ -55,21 +55,14 @@ def find_symmetries() -> tuple[np.ndarray, np.ndarray]:
 def line_outline(line: int) -> tuple[tuple[float, float], ...]:
     """The outline of a line in pictures: a thin hexagon from dot to dot."""
     down, right = PLACES[line] / 2
-    half, thin = 0.43, 0.07
-    corners = (
-        (-half, 0),
-        (thin - half, -thin),
-        (half - thin, -thin),
-        (half, 0),
-        (half - thin, thin),
-        (thin - half, thin),
-    )
+    end, inner, thin = 0.43, 0.36, 0.07
+    corners = ((-end, 0), (-inner, -thin), (inner, -thin), (end, 0), (inner, thin), (-inner, thin))
     along, across = (0, 1) if line < NUM_LYING else (1, 0)
     return tuple((BOX * float(right + corner[along]), BOX * float(down + corner[across])) for corner in corners)
 
 
 def line_label(line: int) -> Label:
-    """The number of a line in pictures, beside it, where it hides no score on the line's middle."""
+    """The number of a line in pictures, beside its middle, where it hides neither a line nor a score on it."""
     down, right = PLACES[line] / 2
     x, y = (-0.45, -0.2) if line < NUM_LYING else (0.24, -0.4)
     return Label((BOX * float(right) + x, BOX * float(down) + y), str(line))
@@ -159,22 +152,12 @@ class DotsAndBoxes(Game):
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         """Lines that can still be drawn are shown by their numbers."""
-        line_at = {(int(row), int(column)): line for line, (row, column) in enumerate(PLACES)}
-        rows = []
-        for row in range(GRID):
-            text = ""
-            for column in range(GRID):
-                line = line_at.get((row, column))
-                if line is None:
-                    cell = "o" if row % 2 == 0 else ""
-                elif int(state[0]) >> line & 1:
-                    cell = "---" if row % 2 == 0 else "|"
-                else:
-                    cell = str(line)
-                text += cell.ljust(3) if column % 2 == 0 else cell.center(4)
-            rows.append(text.rstrip())
-        first, second = (int(state[1 + to_play]), int(state[2 - to_play]))
-        return "\n".join([*rows, f"player 1 owns {first} boxes, player 2 owns {second}"])
+        cells = [["" if row % 2 else "o"] * GRID for row in range(GRID)]
+        for line, (row, column) in enumerate(PLACES.tolist()):
+            cells[row][column] = str(line) if not int(state[0]) >> line & 1 else "|" if row % 2 else "---"
+        rows = ["".join(cell.center(4) if i % 2 else cell.ljust(3) for i, cell in enumerate(row)) for row in cells]
+        first, second = int(state[1 + to_play]), int(state[2 - to_play])
+        return "\n".join([*map(str.rstrip, rows), f"player 1 owns {first} boxes, player 2 owns {second}"])
 
     @cached_property
     def board(self) -> Board:
@@ -182,19 +165,9 @@ class DotsAndBoxes(Game):
         lines = [Cell(str(line), line_outline(line)) for line in range(NUM_LINES)]
         places = [(row, column) for row in range(SIZE) for column in range(SIZE)]
         boxes = [Cell(f"box {row + 1}, {column + 1}", square(row, column, BOX), "open") for row, column in places]
-        dots = [
-            Stroke(((BOX * column, BOX * row),) * 2, 0.28, "text")
-            for row in range(SIZE + 1)
-            for column in range(SIZE + 1)
-        ]
-        # beside the middle of each line, where it hides neither a line nor a score on it
-        return Board(
-            (*boxes, *lines),
-            tuple(map(line_label, range(NUM_LINES))),
-            tuple(dots),
-            shapes=("fill", "fill"),
-            colors=COLORS,
-        )
+        corners = [(BOX * column, BOX * row) for row in range(SIZE + 1) for column in range(SIZE + 1)]
+        dots, labels = tuple(Stroke((at, at), 0.28, "text") for at in corners), map(line_label, range(NUM_LINES))
+        return Board((*boxes, *lines), tuple(labels), dots, shapes=("fill", "fill"), colors=COLORS)
 
     def pieces(self, position: Position) -> list[Piece]:
         """The lines drawn, and the boxes with their owners; boxes have no owner if the history is unknown."""

@@ -154,12 +154,12 @@ class Gomoku(Game):
     def board(self) -> Board:
         middles = [index + 0.5 for index in range(self.size)]
         first, last = middles[0], middles[-1]
-        strokes = [Stroke(line) for at in middles for line in (((first, at), (last, at)), ((at, first), (at, last)))]
+        strokes = [Stroke(((first, at), (last, at))) for at in middles]
+        strokes += [Stroke(((at, first), (at, last))) for at in middles]
         stars = (2, self.size // 2, self.size - 3) if self.size < 13 else (3, self.size // 2, self.size - 4)
         strokes += [Stroke(((middles[i], middles[j]),) * 2, 0.2) for i in stars for j in stars]
-        cells = grid_cells(
-            self.size, self.size, [self.format_action(cell, NO_STATE) for cell in range(self.size**2)], "open"
-        )
+        names = [self.format_action(cell, NO_STATE) for cell in range(self.size**2)]
+        cells = grid_cells(self.size, self.size, names, "open")
         labels = edge_labels([str(row + 1) for row in range(self.size)], LETTERS[: self.size])
         return Board(cells, labels, tuple(strokes), colors=COLORS)
 

@@ -14,6 +14,7 @@ second player's own in the mirror image of its cell, so that the position is as 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
@@ -178,11 +179,9 @@ class Hex(Game):
         top = [outlines[column][corner] for column in range(SIZE) for corner in (5, 0, 1)]
         bottom = [outlines[CELLS - SIZE + column][corner] for column in range(SIZE) for corner in (4, 3, 2)]
         left = [outlines[SIZE * row][corner] for row in range(SIZE) for corner in (5, 4)] + [bottom[0], bottom[1]]
-        right = [top[-2], top[-1]] + [
-            outlines[SIZE * row + SIZE - 1][corner] for row in range(SIZE) for corner in (1, 2)
-        ]
-        sides = [Stroke(tuple(side), 0.14, "first") for side in (top, bottom)]
-        sides += [Stroke(tuple(side), 0.14, "second") for side in (left, right)]
+        right = top[-2:] + [outlines[SIZE * row + SIZE - 1][corner] for row in range(SIZE) for corner in (1, 2)]
+        owners = ((top, "first"), (bottom, "first"), (left, "second"), (right, "second"))
+        sides = [Stroke(tuple(side), 0.14, owner) for side, owner in owners]
         labels = [Label((column + 0.25, -0.3), "abcdefg"[column]) for column in range(SIZE)]
         labels += [Label((row / 2 - 0.35, outlines[SIZE * row][0][1] + 0.55), str(row + 1)) for row in range(SIZE)]
         return Board(cells, tuple(labels), tuple(sides))
@@ -191,15 +190,13 @@ class Hex(Game):
         """The chain of the winner's stones from side to side."""
         winner = int(position.outcome < 0)  # the second player connects the first and the last column
         stones = {divmod(piece.cell, SIZE) for piece in self.pieces(position) if piece.player == winner}
-        chain, beside = set(), ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0))
-        for start in sorted(place for place in stones if place[winner] == 0):
-            group, edge = {start}, [start]
-            for row, column in edge:
-                found = {(row + down, column + right) for down, right in beside} & stones - group
-                group |= found
-                edge += found
-            if any(place[winner] == SIZE - 1 for place in group):
-                chain |= group
+        beside = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, -1), (1, 0))
+        chain = stones
+        for side in (0, SIZE - 1):
+            edge = [place for place in stones if place[winner] == side]
+            for row, column in edge:  # those that are found come later
+                edge += {(row + down, column + right) for down, right in beside} & stones.difference(edge)
+            chain = chain.intersection(edge)
         return sorted(SIZE * row + column for row, column in chain)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
@@ -224,9 +221,7 @@ class HexWithSwap(Hex):
     name = "hex_swap"
     num_actions, max_plies = CELLS + 1, CELLS + 1
     observation_shape = (5, SIZE, SIZE)
-    rules = Rules(
-        init, legal_with_swap, step, is_terminal, terminal_value, observe_with_swap, transform=transform
-    )  # fmt: skip
+    rules = replace(Hex.rules, legal=legal_with_swap, observe=observe_with_swap)
 
     def read_board(self, text: str) -> Position | None:
         """After a swap there may be one O more than X, or as many while O is to move."""

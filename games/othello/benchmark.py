@@ -81,21 +81,18 @@ def main(argv: list[str]) -> None:
     game = loaded.game
     if not isinstance(game, Othello):
         raise InvalidSetting(f"--game must be othello or othello6, not {config.game}")
-    players = config.players(loaded)
-    solver = Solver(game, config.threads)
+    players, solver, labelled = config.players(loaded), Solver(game, config.threads), load_frozen(game.size)
+    if config.positions:
 
-    def near(position: Position) -> bool:
-        return bool(solver.num_empty(position.state[None])[0] <= MOST_EMPTY_SQUARES)
+        def near(position: Position) -> bool:
+            return bool(solver.num_empty(position.state[None])[0] <= MOST_EMPTY_SQUARES)
 
-    labelled = (
-        load_file(config.positions, game, solver.move_scores, near) if config.positions else load_frozen(game.size)
-    )
+        labelled = load_file(config.positions, game, solver.move_scores, near)
 
     def each_loss(judgement: Judgement) -> str:
-        losses = judgement.measures["disc_loss"].each
-        assert losses is not None
-        said = zip(labelled.names, losses, strict=True)
-        words = ((name, f"{count_of(loss, 'disc')} lost" if loss else "right") for name, loss in said)
+        """The positions of a file, which have names."""
+        losses = zip(labelled.names, np.asarray(judgement.measures["disc_loss"].each), strict=False)
+        words = ((name, f"{count_of(loss, 'disc')} lost" if loss else "right") for name, loss in losses)
         return "".join(f"\n  {name:<10} {word}" for name, word in words)
 
     report(
@@ -103,7 +100,7 @@ def main(argv: list[str]) -> None:
         about=f"{config.positions or 'the frozen set'}: {len(labelled.states)} positions",
         label="moves that lose no disc", phases={},
         entry=lambda player, judgement: {"search": title_of(player), **judgement.figures()},
-        details=each_loss if config.positions else lambda _: "",
+        details=each_loss,
     )  # fmt: skip
 
 

@@ -280,16 +280,9 @@ class Othello(Game):
             return None
         if grid.to_play is None:
             raise ValueError("behind the board must stand who moves: X or O, black or white")
-        discs = {divmod(cell, self.size) for cell in (*grid.first, *grid.second)}
         middle = (self.size // 2 - 1, self.size // 2)
-        group = [(row, col) for row in middle for col in middle]
-        if not discs.issuperset(group):
+        if not {*grid.first, *grid.second}.issuperset(self.size * row + col for row in middle for col in middle):
             raise ValueError("the four squares in the middle are never empty")
-        for row, col in group:  # those that are found come later
-            beside = {(row + down, col + right) for down in (-1, 0, 1) for right in (-1, 0, 1)}
-            group += beside & discs.difference(group)
-        if len(group) < len(discs):
-            raise ValueError("all discs hang together with those in the middle, and here some lie apart")
         own, opponent = (grid.second, grid.first) if grid.to_play else (grid.first, grid.second)
         words = [sum(1 << 8 * (cell // self.size) + cell % self.size for cell in cells) for cells in (own, opponent)]
         return Position(self, np.array(words, np.uint64), grid.to_play, ())

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -53,7 +54,6 @@ class LabelledConfig(LabelConfig):
 
     folder: Path = FOLDER
     positions: int = NUM_POSITIONS
-    """Number of positions for each board."""
 
 
 def main(argv: list[str]) -> None:
@@ -61,21 +61,19 @@ def main(argv: list[str]) -> None:
     for name in ("othello", "othello6"):
         game = registry.load(name).game
         assert isinstance(game, Othello)
-        positions = endgames(game, config.seed, Solver(game, config.threads), config.threads)
-        found = take(positions, config.positions, f"labelled positions of {name}")
+        found = take(endgames(game, config.seed, config.threads), config.positions, f"labelled positions of {name}")
         path = config.folder / f"endgames_{game.size}.npz"
         states, scores = (np.array(part) for part in zip(*found, strict=True))
         write_npz(path, {"states": states, "scores": scores})
         print(f"{len(found)} positions in {path}, {path.stat().st_size:,} bytes")
 
 
-def endgames(game: Othello, seed: int, solver: Solver, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def endgames(game: Othello, seed: int, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Distinct positions `(uint64[2], scores int8[A])` in which some move is better than another."""
-    kernels = kernels_of(game)
-    rng = np.random.default_rng(seed)
+    kernels, solver, rng = kernels_of(game), Solver(game, threads), np.random.default_rng(seed)
     seen: set[tuple[int, ...]] = set()
-    for round_number in range(1_000_000):
-        states = play_until_endgame(game, kernels, rng, seed + round_number, threads)
+    for round_seed in count(seed):
+        states = play_until_endgame(game, kernels, rng, round_seed, threads)
         keys = canonical_keys(kernels, states)
         scores = solver.move_scores(states)
         worst = np.where(scores == NO_SCORE, 100, scores).min(axis=1)

@@ -1,7 +1,6 @@
 """Connect Four against positions drawn by hand, an independent reading of the board, and counts from elsewhere."""
 
 import itertools
-import re
 
 import numpy as np
 import pytest
@@ -167,16 +166,6 @@ def test_lines_do_not_wrap_round_the_edge(columns: str, board: str):
     position = play(columns)
     assert drawn(position) == board.split()
     assert not position.terminal
-
-
-def test_a_full_column_is_closed_and_the_others_stay_open():
-    position = play("444444")
-    assert drawn(position) == ["...O...", "...X..."] * 3
-    assert position.legal_actions == [0, 1, 2, 4, 5, 6]
-    with pytest.raises(IllegalAction, match=re.escape("4 is not legal here (legal: 1, 2, 3, 5, 6, 7)")):
-        position.play(3)
-    with pytest.raises(IllegalAction, match=re.escape("'4' is not a legal action here (legal: 1, 2, 3, 5, 6, 7)")):
-        position.parse("4")
 
 
 def test_the_network_sees_own_and_other_stones_with_the_top_row_first():

@@ -13,11 +13,11 @@ from alphazero.commands.shared import run_command
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.storage.arrays import write_npz
+from games.connect4 import book as module
+from games.connect4.book import look_up_all, main, make_book, quiet_positions
 from games.connect4.solver import BOOK_FILE, GAME, Solver, read_book
-from games.connect4.solver import book as module
-from games.connect4.solver.book import look_up_all, main, make_book, quiet_positions
 from games.connect4.solver.kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
-from tests.games.connect4_positions import after, states_of, written
+from tests.games.connect4_positions import states_of, written
 
 KERNELS = Kernels(GAME)
 
@@ -76,23 +76,6 @@ def test_the_positions_are_those_reached_by_play_that_nobody_is_about_to_win(ply
     assert ply < 5 or len(quiet) < len(states), "some should have been left out"
 
 
-@pytest.mark.parametrize(
-    ("moves", "quiet"),
-    [
-        ("", True),
-        ("121212", False),  # X wins with column 1
-        ("44553", False),  # O cannot stop X on both sides
-        ("1122", True),  # two in a row are no threat yet
-        ("112233", False),  # X wins with column 4
-        ("11223", True),  # O has to stop X in column 4, and can
-    ],
-)
-def test_whether_some_positions_are_in_the_book(moves, quiet):
-    position = after(moves)
-    [image] = smaller_images(states_of([position]))
-    assert (image in smaller_images(quiet_positions(position.ply))) == quiet
-
-
 # --- the table ---
 
 
@@ -132,16 +115,12 @@ def test_every_cell_in_use_matters(some_states):
     assert changed.any(axis=1).mean() > 0.6, "few cells should lie idle"
 
 
-@pytest.mark.parametrize("score", [-16, 17])
-def test_a_score_that_has_no_room_is_not_stored_wrongly(score, some_states):
-    with pytest.raises(ValueError, match="does not give back"):
-        make_book(some_states[:10], np.full(10, score, np.int8))
-
-
-def test_equal_positions_have_no_place_in_a_book(some_states):
-    twice = np.concatenate([some_states[:10], mirrored(some_states[:1])])
+def test_what_a_book_cannot_hold_is_refused(some_states):
+    for score in (-16, 17):
+        with pytest.raises(ValueError, match="does not give back"):
+            make_book(some_states[:10], np.full(10, score, np.int8))
     with pytest.raises(ValueError, match="equal positions"):
-        make_book(twice, np.zeros(11, np.int8))
+        make_book(np.concatenate([some_states[:10], mirrored(some_states[:1])]), np.zeros(11, np.int8))
 
 
 # --- the book that comes with the solver ---
@@ -165,11 +144,6 @@ def quiet_openings(count: int, seed: int) -> list[Position]:
     return positions
 
 
-def test_the_shipped_book_is_small(shipped):
-    assert BOOK_FILE.stat().st_size <= 4_000_000
-    assert len(shipped) <= 4_000_000
-
-
 @pytest.mark.parametrize("count", [30, pytest.param(500, marks=pytest.mark.slow)])
 def test_the_shipped_book_says_what_the_solver_finds_without_it(count, shipped):
     states = states_of(quiet_openings(count, seed=count))
@@ -186,8 +160,7 @@ def test_the_shipped_book_says_what_another_solver_does(shipped):
     expected = [agent.mtdf(bitbully.Board(list(position.actions))) for position in positions]
     stored = look_up_all(states_of(positions), shipped).tolist()
     wrong = [written(position) for position, a, b in zip(positions, stored, expected, strict=True) if a != b]
-    assert not wrong
-    assert len(set(stored)) > 15
+    assert not wrong and len(set(stored)) > 15 and BOOK_FILE.stat().st_size <= 4_000_000
 
 
 # --- the command ---
@@ -259,18 +232,7 @@ def test_a_book_of_wrong_scores_is_found_out(small_book, capsys):
     scores[17] += 1
     write_npz(small_book, {"book": make_book(states, scores)})
     assert run_book("--check", 40) == 2
-    assert f"it gives {scores[17]} for the position" in error_line(capsys)
-
-
-def test_the_seed_picks_the_positions_to_check(small_book, capsys):
-    states = late_states()
-    scores = Solver(threads=1, book=False).solve_all(states)
-    scores[17] += 1
-    write_npz(small_book, {"book": make_book(states, scores)})
-    found = [run_book("--check", 20, "--seed", seed) for seed in range(12)]
-    assert set(found) == {0, 2}
-    assert found == [run_book("--check", 20, "--seed", seed) for seed in range(12)]
-    assert run_book("--check", 0) == 0
+    assert f"score of the position {states[17]} is wrong" in error_line(capsys)
 
 
 def test_a_missing_or_damaged_book_is_said_so(small_book, capsys):
@@ -279,12 +241,6 @@ def test_a_missing_or_damaged_book_is_said_so(small_book, capsys):
     small_book.write_bytes(b"no book")
     assert run_book("--check", 5) == 2
     assert error_line(capsys).startswith(f"error: {small_book} is damaged, or was not written by alphazero")
-
-
-@pytest.mark.parametrize("arguments", [["--check", "1000001"], ["--seed", "-1"], ["--threads", "0"]])
-def test_a_wrong_command_line_is_refused(arguments, small_book, capsys):
-    assert run_book(*arguments) == 2
-    assert f"{arguments[0]} must lie between" in error_line(capsys)
 
 
 @pytest.mark.slow

@@ -169,7 +169,6 @@ def test_the_frozen_set_can_be_made_anew(tmp_path):
     ("arguments", "message"),
     [
         (["--positions", "7001"], "between 1 and 7,000"),
-        (["--position", "5"], "did you mean --positions"),
         (["--positions", "1", "--folder", "missing"], "--folder takes a file in a folder that exists"),
     ],
 )

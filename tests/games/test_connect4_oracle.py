@@ -1,13 +1,10 @@
 """Connect Four's solver as a contestant."""
 
-import json
 import threading
 
 import numpy as np
 import pytest
 
-from alphazero.commands import pit
-from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
 from alphazero.game.spec import ExactResult
 from alphazero.matches.labelled import Labelled
@@ -57,13 +54,6 @@ def test_the_solver_wins_as_soon_and_loses_as_late_as_can_be():
 def test_the_solver_takes_no_argument_and_no_settings(text):
     with pytest.raises(InputError, match="solver takes no argument and no settings"):
         open_player(text)
-
-
-def test_the_solver_can_be_pitted(tmp_path):
-    file = tmp_path / "result.json"
-    assert run_command(pit.main, ["solver", "random", "--games", "4", "--json", str(file), "--threads", "1"]) == 0
-    result = json.loads(file.read_text())
-    assert result["games"] == 4 and result["contestants"][0]["wins"] >= 3
 
 
 def test_one_solver_is_behind_player_oracle_and_balance(monkeypatch):

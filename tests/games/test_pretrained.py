@@ -7,8 +7,10 @@ import pytest
 
 import alphazero as az
 from alphazero.catalogue import registry
+from alphazero.matches.labelled import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.storage.checkpoint import load_checkpoint, read_card
+from games.connect4.labelled import load_frozen
 
 FOLDER = Path(__file__).resolve().parents[2] / "pretrained"
 NETS = sorted(FOLDER.glob("*/*.safetensors"))
@@ -55,7 +57,7 @@ def has_benchmark(path: Path) -> bool:
 @pytest.mark.parametrize(
     "path",
     [
-        pytest.param(path, marks=() if path.parent.name in ("hex", "dots_and_boxes") else pytest.mark.slow)
+        pytest.param(path, marks=() if path.parent.name == "dots_and_boxes" else pytest.mark.slow)
         for path in NETS
         if not has_benchmark(path)
     ],
@@ -66,14 +68,21 @@ def test_a_net_plays_as_well_as_its_card_says(path):
     card = json.loads(path.with_suffix(".json").read_text())
     promised = next(match for match in card["matches"] if match["opponent"] == "greedy")
     settings = {"simulations": promised["simulations"]}
-    assert (
-        az.match(str(path), "greedy", card["game"], games=20, seed=1, **settings).score
-        > promised["score_interval"][0] - 0.2
-    )
+    result = az.match(str(path), "greedy", card["game"], games=20, seed=1, **settings)
+    assert result.score > promised["score_interval"][0] - 0.2
 
 
-@pytest.mark.parametrize("path", [path for path in NETS if has_benchmark(path)], ids=name_of)
-def test_a_net_is_as_good_as_its_card_says(path):
+LARGE = FOLDER / "connect4" / "best.safetensors"
+"""A net that takes a minute for all positions: of every eighth its figures are those of all within 3 percent."""
+
+
+@pytest.mark.parametrize(
+    ("path", "step"),
+    [(path, 1) for path in NETS if has_benchmark(path) and path != LARGE]
+    + [(LARGE, 8), pytest.param(LARGE, 1, marks=pytest.mark.slow)],
+    ids=lambda value: name_of(value) if isinstance(value, Path) else str(value),
+)
+def test_a_net_is_as_good_as_its_card_says(path: Path, step: int, monkeypatch: pytest.MonkeyPatch):
     """Processors differ, as bf16 does from float32: half a percent of the positions may turn out otherwise.
 
     Then a mean number of discs changes by that share of ten discs at most.
@@ -81,10 +90,14 @@ def test_a_net_is_as_good_as_its_card_says(path):
     card = json.loads(path.with_suffix(".json").read_text())
     loaded = registry.load(card["game"])
     assert loaded.make_benchmark is not None
+    if step > 1:
+        some = Labelled(**{name: rows[::step] for name, rows in vars(load_frozen()).items()})
+        monkeypatch.setattr("games.connect4.benchmark.load_frozen", lambda: some)
     player = make_player(str(path), loaded, seed=0, threads=2, simulations=0)
     measured = loaded.make_benchmark(loaded.game)(player)
     promised = card["benchmark"]["0"]
     assert measured.keys() == promised.keys()
+    share = SHARE if step == 1 else 0.03
     for name, figure in promised.items():
-        most = 10 * SHARE if name.endswith("disc_loss") else SHARE
+        most = 10 * share if name.endswith("disc_loss") else share
         assert measured[name] == pytest.approx(figure, abs=most), name

@@ -1,13 +1,11 @@
 """Tic-tac-toe against positions drawn by hand and the counts of the whole game."""
 
-import re
 from collections import Counter
 
 import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.errors import IllegalAction
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import action_values
@@ -49,15 +47,6 @@ def test_wins_and_draws(squares: str, board: str, winner: str):
     assert final.terminal
     assert final.outcome == {"X": 1, "O": -1, "": 0}[winner]
     assert final.legal_actions == []
-
-
-def test_a_taken_square_is_refused_with_the_free_ones_named():
-    position = play("b2 a1")
-    assert drawn(position) == "O.. .X. ..."
-    assert position.legal_actions == [1, 2, 3, 5, 6, 7, 8]
-    message = "is not legal here (legal: b1, c1, a2, c2, a3, b3, c3)"
-    with pytest.raises(IllegalAction, match=re.escape(f"b2 {message}")):
-        position.play(4)
 
 
 def test_the_network_sees_own_and_other_stones():

@@ -16,7 +16,6 @@ import numpy as np
 from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
-from alphazero.search.analysis import Analysis
 from alphazero.search.cuda_search import CudaSearch
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig, SearchResult
@@ -25,19 +24,17 @@ from alphazero.training.selfplay import SelfPlay
 from tests.search.reference_search import plies_of, random_positions, states_of
 
 BASE = SearchConfig(
-    num_simulations=8, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
+    num_simulations=6, c_puct=1.5, fpu_reduction=0.2, noise_fraction=0.0, noise_total=10.0,
     gumbel_actions=0, gumbel_visit_offset=50.0, gumbel_value_scale=1.0, reuse_subtree=False, prove=True,
     leaves_per_step=1, prior_temperature=1.0,
 )  # fmt: skip
 CONFIGS = {
-    "noise": replace(BASE, noise_fraction=0.25),
-    "kept subtrees": replace(BASE, reuse_subtree=True, c_puct=0.8, prior_temperature=1.7),
+    "kept subtrees": replace(BASE, noise_fraction=0.25, reuse_subtree=True, c_puct=0.8, prior_temperature=1.7),
     "halving": replace(BASE, gumbel_actions=5, prior_temperature=1.7, noise_fraction=0.25, gumbel_value_scale=0.1),
-    "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=12),
-    "unproven": replace(BASE, prove=False, c_puct=3.0),
+    "leaves in flight": replace(BASE, leaves_per_step=3, num_simulations=9, prove=False, c_puct=3.0),
 }
 FIELDS = "visit_counts", "policy", "q", "values", "actions"
-TREES = 3
+TREES = 2
 SEED = 7
 
 
@@ -128,7 +125,9 @@ def differences(name: str) -> list[str]:
     for config_name, config in CONFIGS.items():
         positions = random_positions(kernels.game, TREES, seed=len(config_name))
         states, plies = states_of(positions), plies_of(positions)
-        expected = play_two_plies(idle(Search(kernels, config, planted, TREES + 1, SEED)), states, plies)
+        search = Search(kernels, config, planted, TREES + 1, SEED)
+        search.tree.remaining[:] = 0
+        expected = play_two_plies(search, states, plies)
         found = play_two_plies(cuda_search(kernels, config, planted), states, plies)
         if len(found) != len(expected):
             wrong.append(f"{name}, {config_name}: {len(found)} plies instead of {len(expected)}")
@@ -139,54 +138,28 @@ def differences(name: str) -> list[str]:
     return wrong
 
 
-def idle(search: Search) -> Search:
-    search.tree.remaining[:] = 0
-    return search
-
-
 def self_play_differences(name: str) -> list[str]:
     """Where games played by a search on the GPU differ from those of one on the processor."""
     kernels = Kernels(registry.load(name).game)
-    planted = Planted(kernels)
-    config = SelfPlayConfig(random_plies=2, temperature_plies=3)
-    wrong = []
+    planted, config = Planted(kernels), SelfPlayConfig(random_plies=2, temperature_plies=3)
     network: Any = SimpleNamespace(evaluate=planted.answers)
-    for search_config, sees_wins in (
-        (replace(BASE, num_simulations=6, noise_fraction=0.25), False),
-        (replace(BASE, gumbel_actions=4), True),
-    ):
-        evaluate = PlantedOnCuda(planted)
-        evaluate.sees_wins = sees_wins
-        on_processor = Evaluator(kernels, network, 0, sees_wins)
-        on_cuda = SelfPlay(kernels, config, search_config, evaluate, 2, SEED)
-        assert isinstance(on_cuda.search, CudaSearch)
-        evaluate.search = on_cuda.search
-        here = SelfPlay(kernels, config, search_config, on_processor, 2, SEED)
-        for search_anew in (True, False):
-            found, expected = (each.play(2, search_anew=search_anew).arrays() for each in (on_cuda, here))
-            for field, samples in expected.items():
-                if found[field].tobytes() != samples.tobytes():
-                    wrong.append(f"{name}: self-play's {field} differ")
+    evaluate, settings = PlantedOnCuda(planted), replace(BASE, num_simulations=4, gumbel_actions=4)
+    evaluate.sees_wins = True
+    here = SelfPlay(kernels, config, settings, Evaluator(kernels, network, 0, sees_wins=True), 2, SEED)
+    on_cuda = SelfPlay(kernels, config, settings, evaluate, 2, SEED)
+    assert isinstance(on_cuda.search, CudaSearch)
+    evaluate.search = on_cuda.search
+    wrong = []
+    for search_anew in (True, False):
+        found, expected = (each.play(2, search_anew=search_anew).arrays() for each in (on_cuda, here))
+        for field, samples in expected.items():
+            if found[field].tobytes() != samples.tobytes():
+                wrong.append(f"{name}: self-play's {field} differ")
     return wrong
-
-
-def analysis_differences(name: str) -> list[str]:
-    """Where what is said of a position by a tree on the GPU differs from what one on the processor says."""
-    kernels = Kernels(registry.load(name).game)
-    planted = Planted(kernels)
-    (position,) = random_positions(kernels.game, 1, seed=1)
-    evaluate = PlantedOnCuda(planted)
-    on_cuda = Analysis(kernels, BASE, evaluate)
-    assert isinstance(on_cuda._search, CudaSearch)
-    evaluate.search = on_cuda._search
-    here = Analysis(kernels, BASE, planted).run(position)
-    expected = [replace(line, prior=None, moves=(line.action,)) for line in here]
-    return [] if on_cuda.run(position) == expected else [f"{name}: an analysis differs"]
 
 
 if __name__ == "__main__":
     found = differences(sys.argv[1])
-    found += analysis_differences(sys.argv[1])
     if registry.load(sys.argv[1]).game.max_plies <= 24:
         found += self_play_differences(sys.argv[1])
     print("\n".join(found) or f"{sys.argv[1]}: all equal")

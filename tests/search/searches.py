@@ -13,11 +13,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from tests.game.double_move_game import DoubleMove
-from tests.search.reference_search import (
-    neutral,
-    plies_of,
-    states_of,
-)
+from tests.search.reference_search import neutral, plies_of, states_of
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
 DOUBLE_MOVE = DoubleMove()

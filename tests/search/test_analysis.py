@@ -49,15 +49,6 @@ def test_the_visits_are_those_of_the_search():
         played(position, line.moves)  # raises IllegalAction unless all are legal
 
 
-def test_a_win_is_followed_to_its_end():
-    # X has three in a row with both ends open after this: whatever O does, X wins
-    position, lines = analysed("4 4 5 5", "mcts:2000")
-    best = lines[0]
-    assert best.value == 1.0 and best.action in (2, 5)
-    final = played(position, best.moves)
-    assert final.terminal and final.outcome == 1 and len(best.moves) == 3
-
-
 def test_noise_and_halving_of_the_player_are_left_out():
     plain = analysed("4 4", "mcts:64")[1]
     assert analysed("4 4", "mcts:64@noise_fraction=0.5,gumbel_actions=4")[1] == plain
@@ -88,11 +79,7 @@ class Lopsided(NeuralNet):
         priors = np.where(legal_masks, np.exp(out[:, :-1]), 0.0)
         return (priors / priors.sum(axis=1, keepdims=True)).astype(np.float32), np.tanh(out[:, -1]).astype(np.float32)
 
-    def save(self, path, card):
-        raise NotImplementedError
-
-    def load(self, path):
-        raise NotImplementedError
+    save = load = None  # type: ignore[assignment]
 
 
 def mirrored(position: Position, symmetry: int) -> Position:
@@ -102,13 +89,8 @@ def mirrored(position: Position, symmetry: int) -> Position:
 
 
 def contents(found: Found, order: Any = slice(None)) -> tuple[Any, ...]:
-    return (
-        found.policy[order].tobytes(),
-        found.visits[order].tobytes(),
-        found.q[order].tobytes(),
-        found.value,
-        found.proven,
-    )
+    arrays = found.policy, found.visits, found.q
+    return *(array[order].tobytes() for array in arrays), found.value, found.proven
 
 
 @pytest.mark.parametrize("name", ["connect4", "tictactoe"])

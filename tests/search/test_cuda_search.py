@@ -94,9 +94,8 @@ def test_a_gpu_finds_what_the_processor_finds(name: str, monkeypatch: pytest.Mon
     from alphazero.search.cuda_memory import CudaMemory
     from tests.search import cuda_search_check
 
-    monkeypatch.setattr(
-        CudaMemory, "captured", lambda self, launch: launch
-    )  # the planted answers are computed by numpy
+    # the planted answers are computed by numpy
+    monkeypatch.setattr(CudaMemory, "captured", lambda self, launch: launch)
     assert cuda_search_check.differences(name) == []
 
 

@@ -15,18 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.search.reference_search import (
-    planted,
-    plies_of,
-    random_positions,
-    states_of,
-)
-from tests.search.searches import (
-    BASE,
-    GAMES,
-    finish,
-    make_search,
-)
+from tests.search.reference_search import planted, plies_of, random_positions, states_of
+from tests.search.searches import BASE, GAMES, finish, make_search
 
 GOLDEN = Path(__file__).parent / "golden"
 

@@ -178,24 +178,6 @@ def test_trees_that_start_at_different_times_and_are_used_again(config):
         assert found[i] == row_bytes(alone, 0), f"position {i}"
 
 
-def test_noise_and_gumbels_follow_the_seed_the_game_and_the_ply():
-    position = CONNECT4.start()
-    for config in (CONFIGS["noise"], replace(CONFIGS["gumbel-5"], gumbel_actions=3)):
-        config = replace(config, num_simulations=30)
-
-        def visits(numbers, plies, seed=7, config=config):
-            search = make_search(CONNECT4, config, planted(), 20, seed)
-            result = search.run(np.repeat(position.state[None], 20, axis=0), numbers, plies)
-            return [row.tobytes() for row in result.visit_counts]
-
-        various, same = np.arange(20), np.full(20, 3)
-        assert len(set(visits(same, same))) == 1
-        assert visits(same, same) == visits(same, same)
-        assert len(set(visits(various, same))) > 3
-        assert len(set(visits(same, various))) > 3
-        assert len({visits(same, same, seed)[0] for seed in range(10)}) > 3
-
-
 @every_game
 @pytest.mark.parametrize("name", ["noise", "eight-leaves", "gumbel-5", "gumbel-16-quiet", "unproven"])
 def test_compiled_code_is_plain_python(game, name, monkeypatch):
@@ -300,33 +282,6 @@ def test_no_walk_under_way_stays_behind(game, leaves):
 
 
 # --- reuse -----------------------------------------------------------------------------------------------------------
-
-
-def test_a_kept_tree_has_its_visits_and_gets_new_noise():
-    config = replace(BASE, num_simulations=100, reuse_subtree=True, noise_fraction=0.25)
-    position = CONNECT4.position("4 4")
-    search, result = run([position], config, planted(1))
-    action = int(result.actions[0])
-    child = int(search.tree.child[0, 0, action])
-    visits, raw, q = (getattr(search.tree, name)[0, child].copy() for name in ("visits", "prior", "q"))
-    value = search.tree.node_value[0, child] / search.tree.node_visits[0, child]
-    assert visits.sum() > 10
-    after = position.play(action)
-    one = np.array([0])
-    search.start(one, after.state[None].copy(), one, np.array([after.ply]), np.array([action]))
-    result = search.read(one)
-    assert (result.visit_counts[0] == visits).all()
-    assert (search.tree.q[0, 0] == q).all()
-    assert (search.tree.prior[0, 0] == raw).all()
-    assert result.values[0] == pytest.approx(value)
-    (share,) = noise_of([after], config)
-    assert search.tree.root_prior[0] == pytest.approx(0.75 * raw + 0.25 * share, abs=1e-6)
-    assert abs(search.tree.root_prior[0] - raw).max() > 0.01
-    finish(search)
-    result = search.read(one)
-    assert result.visit_counts.sum() == visits.sum() + 100
-    assert (result.visit_counts[0] >= visits).all()
-    assert result.policy[0] == pytest.approx(result.visit_counts[0] / result.visit_counts.sum())
 
 
 @pytest.mark.parametrize("change", [{"reuse_subtree": False}, {"gumbel_actions": 4}])

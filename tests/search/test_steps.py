@@ -123,16 +123,12 @@ def test_after_a_step_that_was_interrupted_searches_begin_anew(monkeypatch, call
 @pytest.mark.parametrize(
     ("wrong", "error", "message"),
     [
-        (
-            lambda p, v: (p[:, :-1], v),
-            NetError,
-            r"the function guess must give priors of shape \[5, 7\] and values of ",
-        ),
-        (lambda p, v: (p, v[:0]), NetError, r"of shape \[5\]; it gives \[5, 7\] and \[0\]"),
-        (lambda p, v: (p, v[:, None]), NetError, r"it gives \[5, 7\] and \[5, 1\]"),
-        (lambda p, v: (p, v * np.nan), EvaluationError, "the answer of the function guess is not a finite number"),
-        (lambda p, v: (p, v + 5), EvaluationError, "does not lie between -1 and 1, as a value must"),
-        (lambda p, v: (p - 2, v), EvaluationError, "has a negative prior: priors are probabilities, not logits"),
+        (lambda p, v: (p[:, :-1], v), NetError, r"function guess must .* \(5, 7\) and \(5,\), .* \(5, 6\) and"),
+        (lambda p, v: (p, v[:0]), NetError, r"the shapes \(5, 7\) and \(0,\)"),
+        (lambda p, v: (p, v[:, None]), NetError, r"the shapes \(5, 7\) and \(5, 1\)"),
+        (lambda p, v: (p, v * np.nan), EvaluationError, "the answer of the function guess must have"),
+        (lambda p, v: (p, v + 5), EvaluationError, "a value between -1 and 1"),
+        (lambda p, v: (p - 2, v), EvaluationError, "priors that are not negative"),
     ],
 )
 @pytest.mark.parametrize("begins", [True, False])

@@ -11,11 +11,11 @@ from typing import Annotated
 import numpy as np
 import tyro
 
+from alphazero.commands.options import Threads, check_options
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.machine import count_cores
 from alphazero.matches.labelled import read_positions
-from alphazero.settings import check_ranges
 from games.connect4.oracle import ORACLE, result_of
 from games.connect4.solver import GAME, Solver
 
@@ -33,11 +33,10 @@ class SolverConfig:
     """Check this file instead: one position a line, as `moves score`."""
     book: bool = True
     """Use the opening book; with --no-book the solver searches alone."""
-    threads: int = field(default_factory=count_cores)
-    """Processor threads."""
+    threads: Threads = field(default_factory=count_cores)
 
     def __post_init__(self) -> None:
-        check_ranges(self, threads=(1, 1024))
+        check_options(self)
         if self.file is not None and self.moves:
             raise InvalidSetting("MOVES and --file exclude each other: give one of them")
 
@@ -58,21 +57,15 @@ def main(argv: list[str]) -> None:
 def check_file(path: Path, solver: Solver) -> None:
     """Solves every line of a file, prints the wrong ones and how long it took; raises InputError if any is wrong."""
     known = read_positions(path, GAME)
-    states = np.array([one.position.state for one in known])
+    states, count = np.array([one.position.state for one in known]), len(known)
     solver.solve(GAME.position("112233"))  # loads what is compiled
     nodes, begin = solver.num_nodes, time.perf_counter()
     scores = solver.solve_all(states).tolist()
     seconds, nodes = time.perf_counter() - begin, solver.num_nodes - nodes
-    count = len(known)
-    wrong = [
-        f"{one.where}: the score is {score}, not {one.score}"
-        for one, score in zip(known, scores, strict=True)
-        if one.score not in (None, score)
-    ]
-    print("".join(f"{line}\n" for line in wrong) + f"{count - len(wrong)} of {count} right; ", end="")
-    print(
-        f"mean {1e3 * seconds / count:.4f} ms, {nodes / count:,.0f} nodes; {nodes / seconds / 1e6:.2f} million nodes/s"
-    )
+    answers = [(one, score) for one, score in zip(known, scores, strict=True) if one.score not in (None, score)]
+    wrong = [f"{one.where}: the score is {score}, not {one.score}\n" for one, score in answers]
+    mean = f"mean {1e3 * seconds / count:.4f} ms, {nodes / count:,.0f} nodes"
+    print(f"{''.join(wrong)}{count - len(wrong)} of {count} right; {mean}; {nodes / seconds / 1e6:.2f} million nodes/s")
     if wrong:
         raise InputError(f"wrong scores in {path}: {len(wrong)} of {count}; correct the lines named above")
 
