@@ -196,8 +196,9 @@ class Analysis:
         if last is not None and position.ply > last.ply and position.follows(last):
             actions = position.actions[last.ply :]
             steps = list(zip(accumulate(actions, Position.play, initial=last), (-1, *actions), strict=True))[1:]
+        zero = np.zeros(1, np.int64)
         for at, action in steps:
-            self._search.start([0], at.state[None], [0], [at.ply], [action])
+            self._search.start(zero, at.state[None], zero, np.array([at.ply]), np.array([action]))
         self._last = position
 
     @property

@@ -127,6 +127,7 @@ def make_arrays(
     kind: type[Arrays],
     zeros: Callable[[tuple[int, ...], Any], Any],
     made: Mapping[str, Any] = MappingProxyType({}),
+    /,
     **sizes: int | tuple[int, ...],
 ) -> Arrays:
     """The arrays of a named tuple whose fields are `Annotated[..., "float32[A]"]`; `sizes` has those of the letters.

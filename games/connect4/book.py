@@ -75,7 +75,9 @@ def main(argv: list[str]) -> None:
             piece = picked[start : start + 64]
             wrong = np.flatnonzero(solver.solve_all(piece) != look_up_all(piece, book))
             if len(wrong):
-                raise InputError(f"the book's score of the position {piece[wrong[0]]} is wrong: make it anew by --make")
+                raise InputError(
+                    f"the book's score of the position {piece[wrong[0]].tolist()} is wrong: make it anew by --make"
+                )
             progress.show((start + len(piece)) / len(picked), f"{start + len(piece)} of {len(picked)} positions")
     print(f"all {len(picked)} positions checked agree with the solver")
 
