@@ -81,7 +81,7 @@ def wins_at_once(position: Position) -> list[int]:
 @pytest.mark.parametrize("prove", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 0.25])
 @pytest.mark.parametrize("leaves", [1, 8])
-def test_a_win_in_one_or_the_only_block_gets_most_visits(position, answer, prove, noise, leaves):
+def test_a_win_or_the_only_block_gets_most_visits(position, answer, prove, noise, leaves):
     action, wins = position.parse(answer), wins_at_once(position)
     if wins:
         assert wins == [action]
