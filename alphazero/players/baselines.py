@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import wait
-from typing import Any
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
 from alphazero.machine import Threads
 from alphazero.players.player import Chooser, Player
+from alphazero.search.tree import make_arrays
 from alphazero.settings import check_range
 
 # Names that `Kernels.bind` replaces by one game's own.
@@ -20,6 +21,7 @@ is_terminal: Any
 terminal_value: Any
 mover: Any
 heuristic: Any
+go_down: Any
 search_alpha_beta: Any
 
 
@@ -73,49 +75,79 @@ class GreedyPlayer(MinimaxPlayer):
         self.name = "greedy"
 
 
-def _search_alpha_beta(state, player, depth, alpha, beta, legal_mask_stack, stop):
-    """Exact result at `depth` plies for `player`, who moves at `state`; wins sooner and losses later count more.
+class AlphaBeta(NamedTuple):
+    """The positions on the way from the root to the one that is looked at; those with l plies left are in row l."""
 
-    Values are in (-1, 1) at the horizon and +-(2 + depth left) at the end of a game, so that they never mix.
-    They mean nothing once another thread has set `stop bool[1]`.
+    states: Annotated[np.ndarray, "uint64[D, K]"]
+    movers: Annotated[np.ndarray, "int8[D]"]
+    legal_masks: Annotated[np.ndarray, "bool[D, A]"]
+    actions: Annotated[np.ndarray, "int64[D]"]  # that was tried last
+    best: Annotated[np.ndarray, "float64[D]"]
+    alpha: Annotated[np.ndarray, "float64[D]"]
+    beta: Annotated[np.ndarray, "float64[D]"]
+
+
+def _go_down(way, left, action):
+    """Plays the action in row `left`, which gives the row below; it begins with the same window, for its mover."""
+    for word in range(way.states.shape[1]):
+        way.states[left - 1, word] = way.states[left, word]
+    step(way.states[left - 1], int(action))  # as in `game.kernels._play`
+    way.movers[left - 1] = mover(way.states[left - 1], 1 - way.movers[left])
+    same = way.movers[left - 1] == way.movers[left]
+    way.alpha[left - 1] = way.alpha[left] if same else -way.beta[left]
+    way.beta[left - 1] = way.beta[left] if same else -way.alpha[left]
+
+
+def _search_alpha_beta(way, depth, stop):
+    """Exact result at `depth` plies for the mover in row `depth`; wins sooner and losses later count more.
+
+    Values are in (-1, 1) at the horizon and +-(2 + plies left) at the end of a game, so that they never mix.
+    They mean nothing once another thread has set `stop bool[1]`. Without recursion, whose code cannot be kept on disk.
     """
-    if is_terminal(state):
-        return terminal_value(state) * (2.0 + depth)
-    if depth == 0 or stop[0]:
-        return heuristic(state)
-    mask = legal_mask_stack[depth]
-    legal(state, mask)
-    best = -1e9
-    for action in range(len(mask)):
-        if mask[action]:
-            child = state.copy()
-            step(child, action)
-            child_player = mover(child, 1 - player)
-            if child_player == player:
-                value = search_alpha_beta(child, child_player, depth - 1, alpha, beta, legal_mask_stack, stop)
-            else:
-                value = -search_alpha_beta(child, child_player, depth - 1, -beta, -alpha, legal_mask_stack, stop)
-            best = max(best, value)
-            alpha = max(alpha, value)
-            if alpha >= beta:
+    left = depth
+    while True:
+        state, known, value = way.states[left], True, 0.0
+        if is_terminal(state):
+            value = terminal_value(state) * (2.0 + left)
+        elif left == 0 or stop[0]:
+            value = float(heuristic(state))
+        else:
+            known = False
+            legal(state, way.legal_masks[left])
+            way.best[left], way.actions[left] = -1e9, -1
+        while True:  # up, as far as there is nothing more to try
+            if known:
+                if left == depth:
+                    return value
+                left += 1
+                value = value if way.movers[left - 1] == way.movers[left] else -value
+                way.best[left] = max(way.best[left], value)
+                way.alpha[left] = max(way.alpha[left], value)
+            action = way.actions[left] + 1
+            while action < way.legal_masks.shape[1] and not way.legal_masks[left, action]:
+                action += 1
+            if action < way.legal_masks.shape[1] and way.alpha[left] < way.beta[left]:
                 break
-    return best
+            known, value = True, way.best[left]
+        way.actions[left] = action
+        go_down(way, left, action)
+        left -= 1
 
 
-def _action_values(states, depth, legal_mask_stack, stop, values):
-    """Minimax values `float64[n, A]` of every legal action at `depth` plies; `legal_mask_stack bool[depth + 1, A]`."""
+def _action_values(states, depth, way, stop, values):
+    """Minimax values `float64[n, A]` of every legal action at `depth` plies."""
     for i in range(len(states)):
-        player = mover(states[i], 0)
-        mask = legal_mask_stack[depth].copy()
-        legal(states[i], mask)
-        for action in range(len(mask)):
+        for word in range(states.shape[1]):
+            way.states[depth, word] = states[i, word]
+        way.movers[depth] = mover(states[i], 0)
+        way.alpha[depth], way.beta[depth] = -1e9, 1e9
+        legal(states[i], way.legal_masks[depth])
+        for action in range(values.shape[1]):
             values[i, action] = -1e9
-            if mask[action]:
-                child = states[i].copy()
-                step(child, action)
-                child_player = mover(child, 1 - player)
-                value = search_alpha_beta(child, child_player, depth - 1, -1e9, 1e9, legal_mask_stack, stop)
-                values[i, action] = value if child_player == player else -value
+            if way.legal_masks[depth, action]:
+                go_down(way, depth, action)
+                value = search_alpha_beta(way, depth - 1, stop)
+                values[i, action] = value if way.movers[depth - 1] == way.movers[depth] else -value
 
 
 def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
@@ -124,11 +156,12 @@ def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
     `stop bool[1]`: another thread may set it, and the values are worth nothing then.
     """
     stopping = np.zeros(1, bool) if stop is None else stop
-    kernel = kernels.bind(_action_values, _search_alpha_beta)
+    kernel = kernels.bind(_action_values, _go_down, _search_alpha_beta)
+    num_actions, words = kernels.game.num_actions, kernels.game.state_words
 
     def evaluate(states: np.ndarray) -> np.ndarray:
-        values = np.empty((len(states), kernels.game.num_actions))
-        kernel(states, depth, np.empty((depth + 1, kernels.game.num_actions), bool), stopping, values)
+        values = np.empty((len(states), num_actions))
+        kernel(states, depth, make_arrays(AlphaBeta, np.empty, D=depth + 1, K=words, A=num_actions), stopping, values)
         return values
 
     return evaluate

@@ -24,7 +24,10 @@ play_at_random: Any
 def _play_at_random(state, mark, legal_mask):
     """Plays a legal action, all equally likely if `mark` is uniform in (0, 1); `legal_mask bool[A]`: scratch space."""
     legal(state, legal_mask)
-    choice = int(mark * legal_mask.sum())
+    num_legal = 0
+    for action in range(len(legal_mask)):
+        num_legal += legal_mask[action]
+    choice = int(mark * num_legal)
     for action in range(len(legal_mask)):
         if legal_mask[action]:
             if choice == 0:
@@ -33,16 +36,16 @@ def _play_at_random(state, mark, legal_mask):
             choice -= 1
 
 
-def _roll_out(states, seed, legal_mask, values):
+def _roll_out(states, seed, state, legal_mask, values):
     """Plays random games to the end; `values float32[n]` are the results for the movers at `states`.
 
-    The games depend on (seed, state) alone. `legal_mask bool[A]` is scratch space.
+    The games depend on (seed, state) alone. `state uint64[K]` and `legal_mask bool[A]` are scratch space.
     """
     for i in range(len(states)):
         key = make_key(seed, 0, 0, ROLLOUT)
-        for word in states[i]:
-            key = combine(key, word)
-        state = states[i].copy()
+        for word in range(len(state)):
+            state[word] = states[i, word]
+            key = combine(key, state[word])
         player = first = mover(state, 0)
         ply = 0
         while not is_terminal(state):
@@ -59,7 +62,8 @@ def playouts(kernels: Kernels, seed: int):
 
     def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = np.empty(len(states), np.float32)
-        kernel(states, seed, np.empty(kernels.game.num_actions, bool), values)
+        game = kernels.game
+        kernel(states, seed, np.empty(game.state_words, np.uint64), np.empty(game.num_actions, bool), values)
         return legal_masks.astype(np.float32), values
 
     return evaluate
