@@ -501,6 +501,17 @@ class Kernel:
             self._fall_back(reason)
         return entry_point(run, *arguments)
 
+    def address(self, *arguments: Any) -> int:
+        """Where the code for arguments of these types begins, for kernels that call it; 0 if it is not compiled."""
+        made, reason = self._made_ready(arguments)
+        if reason is not None:
+            self._fall_back(reason)
+        run: Any = made
+        if not hasattr(run, "overloads"):
+            return 0
+        code = run.overloads[tuple(run.typeof_pyval(argument) for argument in arguments)]
+        return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
+
     @property
     def is_compiled(self) -> bool:
         """It has run, and not as plain Python."""

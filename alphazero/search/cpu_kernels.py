@@ -1,30 +1,63 @@
 """The search's kernels on the processor: loops over trees.
 
-Every kernel is serial, releases Python's lock, is compiled once and cached on disk. Threads share the work by having
-trees of their own. A step of the search calls one kernel (`simulation`) and one `evaluate`: each entry into a kernel
-costs a microsecond, and a thread that comes back from one may have to wait for Python's lock.
+Every kernel is serial, releases Python's lock, and knows no game, so that all games share its compiled code, which is
+kept on disk. Threads share the work by having trees of their own. A step of the search calls one kernel (`simulate`)
+and one `evaluate`: each entry into a kernel costs a microsecond, and a thread that comes back from one may have to wait
+for Python's lock. So `simulate` itself calls the game's compiled rules, at their address.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from alphazero.game.kernels import Kernel, Kernels, _advance, kernel
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from alphazero.game.functions import plain
+from alphazero.game.kernels import Kernels, entry_point, inlined, kernel
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
-from alphazero.search.tree import ROOT
+from alphazero.search.tree import ROOT, LeafAnswers, Step
 
-advance: Any
-"""A name that `simulation` replaces by one game's own."""
+
+@intrinsic
+def call_at(typing_context, address, arguments):  # type: ignore[no-untyped-def]
+    """Calls the compiled function of these arguments that begins at the address; it returns an `int64`."""
+    kinds = tuple(arguments)
+
+    def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        kind = context.call_conv.get_function_type(types.int64, kinds)
+        function = builder.inttoptr(values[0], kind.as_pointer())
+        given = cgutils.unpack_tuple(builder, values[1])
+        status, result = context.call_conv.call_function(builder, function, types.int64, kinds, given)
+        with cgutils.if_unlikely(builder, status.is_error):  # a rule has raised
+            context.call_conv.return_status_propagate(builder, status)
+        return result
+
+    return types.int64(address, arguments), generate
+
+
+@inlined
+def leaves_of(step):
+    """The arguments of `game.kernels._advance` for the walks of a step."""
+    walks = step.walks
+    return (
+        step.states, step.to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
+        step.leaf_states, step.leaf_masks,
+    )  # fmt: skip
 
 
 @kernel
-def turn(step, answers, begin):
+def simulate(step, answers, begin, advance):
     """Calls `backup.finish_walk` for the walks under way and, with `begin`, `selection.walk` for the next ones.
 
     `answers` has a row for each leaf of the walks under way that is new and where the game goes on, in the order of
     the walks. Both are done for one tree after another, so that each tree comes from memory once.
+    Then plays the actions that lead to the new leaves by the code at the address `advance`, and returns the number of
+    leaves that need a network; 0 in place of an address leaves both to the caller.
     """
     tree, settings, walks = step.tree, step.settings, step.walks
     used, leaves = 0, settings.leaves_per_step
@@ -34,24 +67,23 @@ def turn(step, answers, begin):
             walks.leaves[i] = walks.parents[i] = -1
         if begin:
             walk(tree, b, settings, step.scratch, walks)
+    return call_at(advance, leaves_of(step)) if advance != 0 else 0
 
 
-def _simulate(step, answers, begin):
-    """Calls `turn`, then plays the actions that lead to the new leaves; returns the number that need a network.
+def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[Step, LeafAnswers, bool], int]:
+    """`simulate` for one game and for steps like this one: `(step, answers, begin)` -> leaves that need a network.
 
     Those are packed into `step.leaf_states` and `step.leaf_masks`, which may be the memory of `answers.legal_masks`.
     """
-    turn(step, answers, begin)
-    walks = step.walks
-    return advance(
-        step.states, step.to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
-        step.leaf_states, step.leaf_masks,
-    )  # fmt: skip
+    leaves = plain(leaves_of)
+    address = kernels.advance.address(*leaves(step))
+    enter = entry_point(simulate, step, answers, True, address)
 
+    def run(step: Step, answers: LeafAnswers, begin: bool) -> int:
+        count = enter(step, answers, begin, address)
+        return count if address else kernels.advance(*leaves(step))
 
-def simulation(kernels: Kernels) -> Kernel:
-    """`_simulate` for one game."""
-    return kernels.bind(_simulate, _advance, turn)
+    return run
 
 
 @kernel

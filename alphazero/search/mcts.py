@@ -153,7 +153,7 @@ class Search:
         """The answers to the walks under way, if there are any: the next step backs them up."""
         self._steps_to_end = 0
         """Steps before the first search can end; 0 if none is going on."""
-        self._simulate = cpu_kernels.simulation(kernels).entry_point(self._step, self._no_answers, True)
+        self._simulate = cpu_kernels.simulation(kernels, self._step, self._no_answers)
 
     @property
     def tree(self) -> Tree:

@@ -188,9 +188,9 @@ def test_compiled_code_is_plain_python(game, name, monkeypatch):
     nodes = [check_tree(compiled_search, b, position) for b, position in enumerate(positions)]
     monkeypatch.setattr("alphazero.game.kernels._kept_rules", {})  # else other tests had them, too
     kernels = Kernels(game)
-    for kernel in (kernels.find_movers, kernels.describe, cpu_kernels.simulation(kernels)):
+    for kernel in (kernels.find_movers, kernels.describe, kernels.advance):
         kernel._run = np.errstate(over="ignore", divide="ignore")(plain(kernel.compiled))
-    for kernel_name in ("move_roots", "open_roots", "prepare_roots", "read_roots"):
+    for kernel_name in ("simulate", "move_roots", "open_roots", "prepare_roots", "read_roots"):
         as_python = plain(getattr(cpu_kernels, kernel_name))
         assert not hasattr(as_python, "py_func")
         monkeypatch.setattr(cpu_kernels, kernel_name, np.errstate(over="ignore", divide="ignore")(as_python))

@@ -156,9 +156,11 @@ def test_a_function_is_not_asked_about_no_positions():
     assert position.format(az.search(position, stacked, simulations=100).best) == "a3"
 
 
-def test_trees_are_compiled_where_the_rules_are_python():
+def test_trees_are_compiled_where_the_rules_are_python(monkeypatch):
     kernels = Kernels(GeneralGame(TicTacToeGame(), "general"))
-    simulation = cpu_kernels.simulation(kernels)
-    assert not kernels.game.compiled
-    assert simulation.plain.__wrapped__.__globals__["turn"] is cpu_kernels.turn
-    assert Search(kernels, BASE, planted(0), 1)._simulate is simulation.plain
+    entered = []
+    enter = cpu_kernels.entry_point
+    monkeypatch.setattr(cpu_kernels, "entry_point", lambda *given: entered.append(given) or enter(*given))
+    result = Search(kernels, BASE, planted(0), 1).run(kernels.start_states(1), np.zeros(1, int), np.zeros(1, int))
+    assert not kernels.game.compiled and result.visit_counts.sum() == BASE.num_simulations
+    assert [(function, address) for function, *_, address in entered] == [(cpu_kernels.simulate, 0)]
