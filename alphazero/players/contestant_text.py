@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,11 @@ class ContestantText:
             except (KeyError, ValueError):
                 raise InvalidSetting(f"setting {name} takes {_TYPES[types[name]]}, not {quote(text)}") from None
         return values
+
+
+def parse_all(texts: Iterable[str]) -> list[ContestantText]:
+    """As `ContestantText.parse`, for each of the texts."""
+    return [ContestantText.parse(text) for text in texts]
 
 
 def _parse_value(text: str, kind: type) -> Any:

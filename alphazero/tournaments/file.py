@@ -23,7 +23,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from alphazero.errors import InvalidSetting, StorageError, quote
 from alphazero.matches import openings
-from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestant_text import parse_all
 from alphazero.storage.files import read_bytes
 from alphazero.storage.schema import Text, Truth, check
 from alphazero.tournaments.tournament import KINDS
@@ -73,8 +73,7 @@ def read_tournament(path: Path) -> dict[str, Any]:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise StorageError(f"{path} is not valid TOML: {error!s:.200}") from error
-    given = check(TournamentFile, found, str(path), InvalidSetting)
-    named = [ContestantText.parse(text) for text in given.contestants]
+    named = parse_all(check(TournamentFile, found, str(path), InvalidSetting).contestants)
     for contestant in named:
         if contestant.runs_code:  # who writes a file is not always who opens it
             raise InvalidSetting(

@@ -150,12 +150,18 @@ def test_a_training_is_stopped_from_another_thread_and_goes_on():
     assert not more.stopped and more.generation == done + 1
 
 
-def test_a_local_cluster_has_the_threads_of_the_run_that_goes_on(monkeypatch: pytest.MonkeyPatch):
-    run = az.train("tictactoe", net={"blocks": 1, "channels": 8}, generations=1, **SMALL)
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
+    """A run of one generation; look, do not touch."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    return az.train("tictactoe", net={"blocks": 1, "channels": 8}, generations=1, folder=folder, **SMALL)
+
+
+def test_a_local_cluster_has_the_threads_of_the_run_that_goes_on(trained: TrainedRun, monkeypatch: pytest.MonkeyPatch):
     given = dict[str, Any]()
     monkeypatch.setattr("alphazero.training.run.train", lambda *_, **settings: given.update(settings))
     monkeypatch.setattr("alphazero.cluster.connection.count_cores", lambda: 7)
-    az.train("tictactoe", folder=run.folder, resume=True, cluster="local", progress=False)
+    az.train("tictactoe", folder=trained.folder, resume=True, cluster="local", progress=False)
     assert given["threads"] == given["cluster"]._threads == 1
 
 
@@ -307,11 +313,10 @@ def test_an_interrupted_match_ends_what_its_engines_do(monkeypatch: pytest.Monke
     assert len(opened) == 1
 
 
-def test_a_run_folder_is_a_contestant_as_a_path_too():
-    run = az.train("tictactoe", net={"blocks": 1, "channels": 8}, generations=1, **SMALL)
-    result = az.match(run.folder, Path("runs/tictactoe-1/generation_0001.safetensors"), "tictactoe", games=2)
-    assert result.contestants[0] == str(run.folder) and len(result.games) == 2
-    with az.play_web(run.folder, "tictactoe", port=0, wait=False) as page:
+def test_a_run_folder_is_a_contestant_as_a_path_too(trained: TrainedRun):
+    result = az.match(trained.folder, trained.folder / "generation_0001.safetensors", "tictactoe", games=2)
+    assert result.contestants[0] == str(trained.folder) and len(result.games) == 2
+    with az.play_web(trained.folder, "tictactoe", port=0, wait=False) as page:
         assert page.port
 
 
