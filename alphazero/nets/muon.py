@@ -30,40 +30,68 @@ MANY = 5_000_000
 longer to begin it than in float32 (docs/log.md)."""
 
 
-class Muon:
-    """Updates matrices in place."""
+class Optimizer:
+    """Updates parameters by their gradients, in place."""
 
-    def __init__(self, matrices: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
-        """`dtype`: the type for products of MANY multiplications; others are float32. `weight_decay` is decoupled."""
-        self._matrices, self._weight_decay, self._dtype = list(matrices), weight_decay, dtype
-        shapes = dict.fromkeys(matrix.shape for matrix in matrices)
-        self._groups = [[i for i, matrix in enumerate(matrices) if matrix.shape == shape] for shape in shapes]
-        self._stacks = [torch.zeros_like(torch.stack([self._matrices[i] for i in group])) for group in self._groups]
+    def __init__(self, parameters: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
+        """`dtype`: the type for products of MANY multiplications; others are float32.
+
+        `weight_decay` is decoupled, and of matrices alone, as offsets and scales are not meant to be 0.
+        """
+        self._all, self._weight_decay, self._dtype = list(parameters), weight_decay, dtype
+        self.matrices = [parameter for parameter in parameters if _is_matrix(parameter)]
+        # Muon takes matrices only: it gets the filters as such, in the same memory
+        self._flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
+        assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, self._flat, strict=True))
+        shapes = dict.fromkeys(matrix.shape for matrix in self._flat)
+        self._groups = [[i for i, matrix in enumerate(self._flat) if matrix.shape == shape] for shape in shapes]
+        self._stacks = [torch.zeros_like(torch.stack([self._flat[i] for i in group])) for group in self._groups]
         momenta = {i: row for group, stack in zip(self._groups, self._stacks, strict=True)
                    for i, row in zip(group, stack, strict=True)}  # fmt: skip
-        self.momenta = [momenta[i] for i in range(len(self._matrices))]
+        self.momenta = [momenta[i] for i in range(len(self._flat))]
         """The mean gradient of each matrix, in the memory that `step` updates."""
+        self.others = [parameter for parameter in parameters if not _is_matrix(parameter)]
+        """The parameters that AdamW updates."""
+        self.moments = [[torch.zeros_like(each, requires_grad=False) for each in self.others] for _ in ADAM_MOMENTS]
+        """Each of ADAM_MOMENTS, for every parameter of `others`."""
+        self.adam_steps = [torch.zeros((), device=each.device) for each in self.others]
 
     def step(
-        self, gradients: Sequence[Tensor], learning_rate: float | Tensor, each: Callable[..., Iterable[None]] = map
-    ) -> None:
-        """Decays every matrix, and moves it against its mean gradient.
+        self, gradients: Sequence[Tensor], learning_rate: float | Tensor, finite: Tensor,
+        each: Callable[..., Iterable[None]] = map,
+    ) -> None:  # fmt: skip
+        """Moves the parameters by their gradients; where those are not `finite bool[]`, by decay and momentum alone.
 
-        `gradients` has one for each matrix. Entries change by about 0.2 x the rate, as with AdamW (Liu et al. 2025).
-        `each` calls a function for one shape after another, as `map` does, or for several at once on threads.
+        Entries of matrices change by about 0.2 x MUON_RATE x the rate (Liu et al. 2025). `each` calls a function for
+        matrices of one shape after another, as `map` does, or for several shapes at once on threads.
         """
+        found = {one: torch.where(finite, gradient, 0.0) for one, gradient in zip(self._all, gradients, strict=True)}
+        rate = MUON_RATE * learning_rate
 
         @torch.no_grad()  # which holds for one thread
         def move(group: Sequence[int], momentum: Tensor) -> None:
-            matrices = [self._matrices[i] for i in group]
-            gradient = torch.stack([gradients[i] for i in group])
+            matrices = [self._flat[i] for i in group]
+            gradient = torch.stack([_as_matrix(found[self.matrices[i]], self.matrices[i]) for i in group])
             momentum.lerp_(gradient, 1.0 - MOMENTUM)
             update = orthogonal(gradient.lerp(momentum, MOMENTUM), self._dtype)  # Nesterov's
             length = 0.2 * math.sqrt(max(update.shape[1:]))
-            torch._foreach_mul_(matrices, 1.0 - learning_rate * self._weight_decay)
-            torch._foreach_sub_(matrices, list(update * (learning_rate * length)))
+            torch._foreach_mul_(matrices, 1.0 - rate * self._weight_decay)
+            torch._foreach_sub_(matrices, list(update * (rate * length)))
 
         list(each(move, self._groups, self._stacks))
+        # a function, since the class AdamW imports torch's compiler, which takes a second
+        with torch.no_grad():
+            adamw(
+                list(self.others), [found[parameter] for parameter in self.others], self.moments[0], self.moments[1],
+                [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0], beta2=ADAM_BETAS[1],
+                lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
+            )  # fmt: skip
+
+    def state(self) -> Iterator[tuple[str, Tensor, Tensor]]:
+        """The kind, the parameter and the tensor of all that learning goes on from, in the memory that is in use."""
+        yield from zip(["momentum_buffer"] * len(self.matrices), self.matrices, self.momenta, strict=True)
+        for kind, moments in zip(ADAM_MOMENTS, self.moments, strict=True):
+            yield from zip([kind] * len(moments), self.others, moments, strict=True)
 
 
 def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
@@ -81,52 +109,6 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
         square = x @ x.mT
         x = torch.baddbmm(x, torch.baddbmm(square, square, square, beta=b, alpha=c), x, beta=a)
     return (x.mT if tall else x).to(matrices.dtype)
-
-
-class Optimizer:
-    """Updates parameters by their gradients, in place."""
-
-    def __init__(self, parameters: Sequence[Tensor], weight_decay: float, dtype: torch.dtype):
-        """`weight_decay` and `dtype` as for Muon; nothing else decays, as offsets and scales are not meant to be 0."""
-        self._all = list(parameters)
-        self.matrices = [parameter for parameter in parameters if _is_matrix(parameter)]
-        # Muon takes matrices only: it gets the filters as such, in the same memory
-        flat = [_as_matrix(parameter.detach(), parameter) for parameter in self.matrices]
-        assert all(a.data_ptr() == b.data_ptr() for a, b in zip(self.matrices, flat, strict=True))
-        self.muon = Muon(flat, weight_decay, dtype)
-        self.others = [parameter for parameter in parameters if not _is_matrix(parameter)]
-        """The parameters that AdamW updates."""
-        self.moments = [[torch.zeros_like(each, requires_grad=False) for each in self.others] for _ in ADAM_MOMENTS]
-        """Each of ADAM_MOMENTS, for every parameter of `others`."""
-        self.adam_steps = [torch.zeros((), device=each.device) for each in self.others]
-
-    def step(
-        self,
-        gradients: Sequence[Tensor],
-        learning_rate: float | Tensor,
-        finite: Tensor,
-        each: Callable[..., Iterable[None]] = map,
-    ) -> None:
-        """Moves the parameters by their gradients; where those are not `finite bool[]`, by decay and momentum alone.
-
-        `each` as for Muon.
-        """
-        found = {one: torch.where(finite, gradient, 0.0) for one, gradient in zip(self._all, gradients, strict=True)}
-        matrices = [_as_matrix(found[parameter], parameter) for parameter in self.matrices]
-        self.muon.step(matrices, MUON_RATE * learning_rate, each)
-        # a function, since the class AdamW imports torch's compiler, which takes a second
-        with torch.no_grad():
-            adamw(
-                list(self.others), [found[parameter] for parameter in self.others], self.moments[0], self.moments[1],
-                [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0], beta2=ADAM_BETAS[1],
-                lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
-            )  # fmt: skip
-
-    def state(self) -> Iterator[tuple[str, Tensor, Tensor]]:
-        """The kind, the parameter and the tensor of all that learning goes on from, in the memory that is in use."""
-        yield from zip(["momentum_buffer"] * len(self.matrices), self.matrices, self.muon.momenta, strict=True)
-        for kind, moments in zip(ADAM_MOMENTS, self.moments, strict=True):
-            yield from zip([kind] * len(moments), self.others, moments, strict=True)
 
 
 def _is_matrix(parameter: Tensor) -> bool:

@@ -22,13 +22,12 @@ from alphazero.errors import CheckpointError, NetError, TrainingError, is_out_of
 from alphazero.invocation import WINDOWS, option
 from alphazero.machine import Threads
 from alphazero.nets.any_module import forward, to_arrays
+from alphazero.nets.convolutions import Convolutions, compile_convolutions, fastest
 from alphazero.nets.cuda_updates import CudaUpdates
 from alphazero.nets.devices import bf16_pays, usual_torch
 from alphazero.nets.muon import ADAM_MOMENTS, Optimizer
 from alphazero.nets.neural_net import Batch, Trainer
 from alphazero.nets.norm_relu import compile_kernels
-from alphazero.nets.weight_gradients import FastWeightGradients, compile_side_by_side
-from alphazero.nets.winograd_convolutions import WinogradConvolutions, are_fast, compile_convolutions
 from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
 from alphazero.storage.formats import LearnerCard
 from alphazero.storage.schema import check
@@ -43,11 +42,10 @@ PATIENCE = timedelta(minutes=10)
 
 
 class Taught(Protocol):
-    """The network that a trainer teaches: a TorchNet."""
+    """The network that a trainer teaches, a TorchNet; `module` has the weights that play."""
 
     device: torch.device
     module: nn.Module
-    """The weights that play."""
     layout: torch.memory_format
 
     def freeze(self) -> None: ...
@@ -66,9 +64,8 @@ class TorchTrainer(Trainer):
         self.parameters = [parameter for parameter in self.module.parameters() if parameter.requires_grad]
         if not self.parameters:
             raise NetError(f"{type(self.module).__name__} has no parameters that can learn: requires_grad is off")
-        mine, learned = _distinct(net.module, self.module)
-        self._averages, self._averaged = (_of_kind(tensors, True) for tensors in (mine, learned))
-        self._counts, self._counted = (_of_kind(tensors, False) for tensors in (mine, learned))
+        self._averages, self._averaged = _distinct(net.module, self.module, floating=True)
+        self._counts, self._counted = _distinct(net.module, self.module, floating=False)
         self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
         self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self.optimizer = Optimizer(self.parameters, weight_decay, self.dtype)
@@ -86,10 +83,7 @@ class TorchTrainer(Trainer):
         self._each = map if self._on_gpu else self.pool.map
         if not self._on_gpu:
             compile_kernels(self.dtype)
-            if self.dtype == torch.bfloat16:
-                compile_side_by_side()
-            elif are_fast():
-                compile_convolutions()
+            compile_convolutions(self.dtype)
 
     @usual_torch()
     def train_step(self, batch: Batch, learning_rate: float) -> dict[str, Tensor]:
@@ -133,39 +127,39 @@ class TorchTrainer(Trainer):
         """`_gradients` of each piece of our part of a batch; there are as many pieces as memory asks for."""
         whole, rank, size = len(batch.value_targets), self._group.rank, self._group.size
         first, count = whole * rank // size, whole * (rank + 1) // size - whole * rank // size
-        while True:
-            parts = max(1, min(len(self.replicas), count // 2))  # a batch norm needs two positions
-            pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
-            work = self.replicas[:parts], [batch] * parts, pieces
-            try:
-                if self._on_gpu:
-                    found = list(map(self._gradients, *work))
-                else:
-                    futures = [self.pool.submit(self._gradients, *each) for each in zip(*work, strict=True)]
-                    wait(futures)  # a failure is raised once all threads are done
-                    found = [future.result() for future in futures]
-                self._tried = True
-                return found
-            except NetError:
-                raise
-            except Exception as error:
-                if not is_out_of_memory(error) or (self._on_gpu and torch.cuda.is_current_stream_capturing()):
-                    if self._tried or self.dtype == torch.float32:
-                        raise
-                    logger.warning("this network learns in float32, since it fails in bf16: %s", quote(str(error), 200))
-                    self.dtype = torch.float32
-                    self._hand_out_buffers()  # those of layers before the failing one have moved
-                    continue
-                if parts > count // 4:
-                    raise TrainingError(
-                        "the GPU's memory does not hold the learning of four positions: choose a smaller net "
-                        f"({option('net.channels')}) or free the GPU, and go on with {option('resume', True)}"
-                    ) from error
-            # not sooner: until here the error holds what was computed
-            torch.cuda.empty_cache()
-            logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
-            self.replicas += [_share(self.module) for _ in range(2 * parts - len(self.replicas))]
-            self._hand_out_buffers()
+        parts = max(1, min(len(self.replicas), count // 2))  # a batch norm needs two positions
+        pieces = [slice(first + count * i // parts, first + count * (i + 1) // parts) for i in range(parts)]
+        work, needed = (self.replicas[:parts], [batch] * parts, pieces), parts
+        try:
+            if self._on_gpu:
+                found = list(map(self._gradients, *work))
+            else:
+                futures = [self.pool.submit(self._gradients, *each) for each in zip(*work, strict=True)]
+                wait(futures)  # a failure is raised once all threads are done
+                found = [future.result() for future in futures]
+            self._tried = True
+            return found
+        except NetError:
+            raise
+        except Exception as error:
+            if not is_out_of_memory(error) or (self._on_gpu and torch.cuda.is_current_stream_capturing()):
+                if self._tried or self.dtype == torch.float32:
+                    raise
+                logger.warning("this network learns in float32, since it fails in bf16: %s", quote(str(error), 200))
+                self.dtype = torch.float32
+            elif parts > count // 4:
+                raise TrainingError(
+                    "the GPU's memory does not hold the learning of four positions: choose a smaller net "
+                    f"({option('net.channels')}) or free the GPU, and go on with {option('resume', True)}"
+                ) from error
+            else:
+                logger.warning("a batch does not fit into the GPU's memory: it is learned in %d parts", 2 * parts)
+                needed = 2 * parts
+        # not sooner: until here the error holds what was computed
+        torch.cuda.empty_cache()
+        self.replicas += [_share(self.module) for _ in range(needed - len(self.replicas))]
+        self._hand_out_buffers()  # those of layers before the failing one have moved
+        return self._gradients_of_all(batch)
 
     def _gradients(
         self, replica: nn.Module, batch: Batch, piece: slice
@@ -191,9 +185,8 @@ class TorchTrainer(Trainer):
 
     def _convolutions(self) -> contextlib.AbstractContextManager[Any]:
         """Inside, convolutions are ours where these are faster than torch's."""
-        if self.dtype == torch.bfloat16 and not self._on_gpu:
-            return FastWeightGradients()
-        return WinogradConvolutions() if are_fast() and not self._on_gpu else contextlib.nullcontext()
+        faster = None if self._on_gpu else fastest(self.dtype)
+        return contextlib.nullcontext() if faster is None else Convolutions(faster)
 
     @torch.no_grad()
     def _new_buffers(self, parts: int) -> list[Tensor]:
@@ -201,15 +194,15 @@ class TorchTrainer(Trainer):
 
         Whole numbers, which count updates, are the same everywhere.
         """
-        first, *others = (list(replica.buffers()) for replica in self.replicas[:parts])
-        floating = [i for i, buffer in enumerate(first) if buffer.dtype.is_floating_point]
+        all_of = [list(replica.buffers()) for replica in self.replicas[:parts]]
+        floating = [i for i, buffer in enumerate(all_of[0]) if buffer.dtype.is_floating_point]
         if floating:
-            means = torch._foreach_div([first[i] for i in floating], parts * self._group.size)
-            for other in others:
-                torch._foreach_add_(means, torch._foreach_div([other[i] for i in floating], parts * self._group.size))
-            for i, mean in zip(floating, means, strict=True):
-                first[i] = mean
-        return first
+            shares = [torch._foreach_div([each[i] for i in floating], parts * self._group.size) for each in all_of]
+            for other in shares[1:]:
+                torch._foreach_add_(shares[0], other)
+            for i, mean in zip(floating, shares[0], strict=True):
+                all_of[0][i] = mean
+        return all_of[0]
 
     @torch.no_grad()
     def _hand_out_buffers(self) -> None:
@@ -305,24 +298,21 @@ def _check_used(module: nn.Module, gradients: Sequence[Tensor | None]) -> None:
     names = [name for name, parameter in module.named_parameters() if parameter.requires_grad]
     idle = [name for name, gradient in zip(names, gradients, strict=True) if gradient is None]
     said = f"the answers of {type(module).__name__} do not depend on {listed(idle, 4)}"
-    if len(idle) == len(names):
+    if idle == names:
         raise NetError(f"{said}: let `forward` use the module's own parameters, in a copy of it, too")
     if idle:
         logger.warning("%s, so these learn nothing", said)
 
 
-def _distinct(module: nn.Module, copied: nn.Module) -> tuple[list[Tensor], list[Tensor]]:
-    """Weights and buffers of a module and of its copy, in the memory that is in use.
+def _distinct(module: nn.Module, copied: nn.Module, floating: bool) -> tuple[list[Tensor], list[Tensor]]:
+    """Weights and buffers of one kind of a module and of its copy, in the memory that is in use.
 
     Those with several names, as of layers that share their weights, are there once.
     """
     found, others = module.state_dict(), copied.state_dict()
-    names = {(tensor.data_ptr(), tensor.shape): name for name, tensor in found.items()}.values()
+    chosen = {name: tensor for name, tensor in found.items() if tensor.dtype.is_floating_point == floating}
+    names = {(tensor.data_ptr(), tensor.shape): name for name, tensor in chosen.items()}.values()
     return [found[name] for name in names], [others[name] for name in names]
-
-
-def _of_kind(tensors: list[Tensor], floating: bool) -> list[Tensor]:
-    return [tensor for tensor in tensors if tensor.dtype.is_floating_point == floating]
 
 
 @torch.no_grad()

@@ -121,7 +121,7 @@ def learned(device: str, replays: bool, updates: int = 12) -> tuple[list[Tensor]
     tensors = [
         *trainer.module.state_dict().values(),
         *net.module.state_dict().values(),
-        *trainer.optimizer.muon.momenta,
+        *trainer.optimizer.momenta,
     ]
     return [tensor.detach().cpu().clone() for tensor in tensors], [float(loss) for loss in found]
 

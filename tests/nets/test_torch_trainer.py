@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import itertools
 import math
@@ -14,7 +13,7 @@ import torch
 from torch import nn
 
 from alphazero.errors import TrainingError
-from alphazero.nets import resnet, torch_trainer, weight_gradients
+from alphazero.nets import convolutions, resnet, torch_trainer
 from alphazero.nets.muon import MUON_RATE
 from alphazero.nets.resnet import NetConfig, ResNet, make_net
 from alphazero.nets.torch_net import TorchNet
@@ -103,8 +102,8 @@ def _norm_relu_of_torch(norm, x, added=None):
 def test_gradients_in_bf16_are_no_further_from_float32_than_torchs_own(trainer, monkeypatch):
     """Of a whole network: what bf16 rounds is torch's, and the faster functions of the processor add no error."""
     batch, filters = random_batch(Connect4(), 64, 5), []
-    real = weight_gradients.gradient_of_filters
-    monkeypatch.setattr(weight_gradients, "gradient_of_filters", lambda *a: filters.append(a) or real(*a))
+    real = convolutions.gradient_of_filters
+    monkeypatch.setattr(convolutions, "gradient_of_filters", lambda *a: filters.append(a) or real(*a))
 
     def gradient(dtype):
         trainer.dtype = dtype
@@ -116,7 +115,7 @@ def test_gradients_in_bf16_are_no_further_from_float32_than_torchs_own(trainer, 
     assert not filters
     ours = gradient(torch.bfloat16)
     assert len(filters) >= sum(isinstance(m, nn.Conv2d | nn.ConvTranspose2d) for m in trainer.module.modules())
-    monkeypatch.setattr(torch_trainer, "FastWeightGradients", contextlib.nullcontext)
+    monkeypatch.setattr(torch_trainer, "fastest", lambda dtype: None)
     monkeypatch.setattr(resnet, "norm_relu", _norm_relu_of_torch)
     filters.clear()
     torchs = gradient(torch.bfloat16)
