@@ -32,11 +32,13 @@ INFERENCES = "auto", "torch", "openvino", "winograd"
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 
-_lock = threading.Lock()
+_lock = threading.RLock()
+_types: list[Any] = []
+"""torch's type of new tensors as each thread found it that is inside `usual_torch`."""
 _wishes: list[bool] = []
 """One of each network in training, to add in a fixed order or not: one that does has all of the process do so."""
-_before = False
-"""Whether the process did so before the first of them."""
+_found: list[bool] = []
+"""Whether the process did so when each of them began."""
 
 
 def describe_inference(library: str) -> str:
@@ -50,32 +52,21 @@ def say_once(text: str) -> None:
     logger.info(text)
 
 
-class _Float32:
+@contextlib.contextmanager
+def _in_float32() -> Iterator[None]:
     """Has torch make tensors of float32, in all threads, as long as one thread is inside."""
+    import torch
 
-    def __init__(self) -> None:
-        self._lock, self._inside = threading.Lock(), 0
-        self._before: Any = None
-
-    def __enter__(self) -> None:
-        import torch
-
-        with self._lock:
-            if self._inside == 0:
-                self._before = torch.get_default_dtype()
-                torch.set_default_dtype(torch.float32)
-            self._inside += 1
-
-    def __exit__(self, *error: object) -> None:
-        import torch
-
-        with self._lock:
-            self._inside -= 1
-            if self._inside == 0:
-                torch.set_default_dtype(self._before)
-
-
-_float32 = _Float32()
+    with _lock:
+        _types.append(torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        with _lock:
+            first = _types.pop()  # the last thread to leave takes what the first one has found
+            if not _types:
+                torch.set_default_dtype(first)
 
 
 @contextlib.contextmanager
@@ -89,7 +80,7 @@ def usual_torch(in_all_threads: bool = True) -> Iterator[None]:
 
     with contextlib.ExitStack() as stack:
         if in_all_threads:
-            stack.enter_context(_float32)
+            stack.enter_context(_in_float32())
         # the others only where they differ, since each takes time
         if torch.is_inference_mode_enabled():
             stack.enter_context(torch.inference_mode(False))
@@ -133,12 +124,8 @@ def check_device(name: str, known: Sequence[str] = DEVICES) -> None:
 
 def choose_device(name: str) -> str:
     """`cpu` or `cuda`, as one of DEVICES means here; raises InputError."""
-    import torch
-
     check_device(name)
-    if name == "cuda" and not torch.cuda.is_available():
-        raise no_gpu(name)
-    return "cuda" if name != "cpu" and torch.cuda.is_available() else "cpu"
+    return choose_devices(name)[0].partition(":")[0]
 
 
 def choose_devices(names: str) -> tuple[str, ...]:
@@ -146,48 +133,38 @@ def choose_devices(names: str) -> tuple[str, ...]:
 
     `cpu,cpu` is two processes on the processor.
     """
-    gpus = tuple(f"cuda:{i}" for i in range(_gpus()[1]))
+    gpus = tuple(f"cuda:{i}" for i in range(len(_gpus())))
     if names == "auto":
         return gpus if len(gpus) > 1 else ("cuda",) if gpus else ("cpu",)
-    chosen, known = tuple(str(names).split(",")), ("cpu", "cuda", *gpus)
+    chosen = tuple(str(names).split(","))
     for name in chosen:
         if not gpus and re.fullmatch(r"cuda(:\d{1,9})?", name):
-            raise no_gpu(name)
-        check_device(name, ("auto", *known))
-    twice = chosen[0] != "cpu" and len({name if ":" in name else "cuda:0" for name in chosen}) < len(chosen)
-    if len({name.split(":")[0] for name in chosen}) > 1 or twice:
+            raise InvalidSetting(
+                f"{option('device', name)}: torch finds no CUDA device here; leave it out to use the CPU"
+            )
+        check_device(name, ("auto", "cpu", "cuda", *gpus))
+    distinct = {"cuda:0" if name == "cuda" else name for name in chosen}
+    if len({name[:4] for name in chosen}) > 1 or (chosen[0] != "cpu" and len(distinct) < len(chosen)):
         raise InvalidSetting(f"{option('device')} takes different devices of one kind, not {shorten(names)}")
     return chosen
 
 
-def no_gpu(name: str) -> InvalidSetting:
-    """The error for a GPU that is not there."""
-    return InvalidSetting(f"{option('device', name)}: torch finds no CUDA device here; leave it out to use the CPU")
+@functools.cache
+def _gpus() -> tuple[str, ...]:
+    """The GPUs as the process began with them, each by its number or name on this machine.
 
-
-_at_first: dict[str, tuple[str, int]] = {}
-"""CUDA_VISIBLE_DEVICES and the number of GPUs before `take_gpu` hid the others, by the value that it set."""
-
-
-def _gpus() -> tuple[str, int]:
-    """CUDA_VISIBLE_DEVICES and the number of GPUs as the process began with them."""
+    They differ from torch's numbers where CUDA_VISIBLE_DEVICES hides GPUs from this process.
+    """
     import torch
 
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    return _at_first.get(visible) or (visible, torch.cuda.device_count())
+    visible, count = os.environ.get("CUDA_VISIBLE_DEVICES", ""), torch.cuda.device_count()
+    return tuple(visible.split(",") if visible else map(str, range(count)))[:count]
 
 
 def name_devices(devices: Sequence[str]) -> list[str]:
-    """The devices with the numbers of this machine, as `see_only` takes them.
-
-    They differ from torch's where CUDA_VISIBLE_DEVICES hides GPUs from this process.
-    """
-    visible, _ = _gpus()
-    if not visible:
-        return list(devices)
-    names = visible.split(",")
+    """The devices with the numbers of this machine, as `see_only` takes them."""
     kinds = [device.partition(":") for device in devices]
-    return [f"{kind}:{names[int(number)]}" if number else kind for kind, _, number in kinds]
+    return [f"{kind}:{_gpus()[int(number)]}" if number else kind for kind, _, number in kinds]
 
 
 def see_only(device: str) -> str:
@@ -209,7 +186,8 @@ def take_gpu(device: str) -> None:
     """
     import torch
 
-    number, before = device.partition(":")[2], _gpus()
+    _gpus()  # before the others are hidden
+    number = device.partition(":")[2]
     first = os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",")[0] or "0"
     if number and torch.cuda.is_initialized() and number != first:
         raise InvalidSetting(
@@ -217,8 +195,6 @@ def take_gpu(device: str) -> None:
             "program for that"
         )
     see_only(device)
-    if number:
-        _at_first[number] = before
 
 
 def bf16_pays(device: torch.device) -> bool:
@@ -235,16 +211,14 @@ def begin_determinism(net: NeuralNet, wanted: bool) -> Callable[[], None]:
 
     Returns what takes the wish back; the last training to call it leaves everything as it was before the first one.
     """
-    global _before
     with _lock:
-        before = bool(net.use_determinism(wanted or any(_wishes)))
-        if not _wishes:
-            _before = before
         _wishes.append(wanted)
+        _found.append(bool(net.use_determinism(any(_wishes))))
 
     def end() -> None:
         with _lock:
             _wishes.remove(wanted)
-            net.use_determinism(any(_wishes) if _wishes else _before)
+            first = _found.pop()
+            net.use_determinism(any(_wishes) if _wishes else first)
 
     return end

@@ -180,38 +180,9 @@ class Trainer(ABC):
         raise InvalidSetting(f"this network cannot learn on several devices: choose one by {option('device')}")
 
 
-class _Blocks:
-    """The blocks of `on_one_thread` that threads are in.
-
-    torch has a number for each thread, and a new thread takes the number that was set last. So a thread that begins
-    while others are inside finds 1, and brings that back when it leaves.
-    """
-
-    def __init__(self) -> None:
-        self._lock, self._inside, self._outside = threading.Lock(), 0, 0
-
-    def enter(self, net: NeuralNet) -> int:
-        """Returns the number of threads that this thread had."""
-        with self._lock:
-            before = net.use_threads(1)
-            if self._inside == 0:
-                self._outside = before
-            self._inside += 1
-        return before
-
-    def leave(self, net: NeuralNet, before: int) -> None:
-        """The last one to leave brings back, for new threads, what the first one has found."""
-        with self._lock:
-            self._inside -= 1
-            net.use_threads(before)
-            if self._inside == 0 and before != self._outside:
-                # in a new thread, since this one's own number is right
-                thread = threading.Thread(target=net.use_threads, args=(self._outside,))
-                thread.start()
-                thread.join()
-
-
-_blocks = _Blocks()
+_lock = threading.Lock()
+_before: dict[int, int] = {}
+"""For each thread inside `on_one_thread` the number of threads that it had before."""
 
 
 @contextlib.contextmanager
@@ -220,14 +191,19 @@ def on_one_thread(net: object) -> Iterator[None]:
 
     More threads are slower for one position at a time, and much slower if they wait for other programs.
     """
-    if not isinstance(net, NeuralNet):
+    me = threading.get_ident()
+    if not isinstance(net, NeuralNet) or me in _before:
         yield
         return
-    before = _blocks.enter(net)
+    with _lock:
+        found = net.use_threads(1)
+        # torch has given a new thread the number that was set last: the 1 of another one that is inside
+        _before[me] = next(iter(_before.values()), 1) if found == 1 else found
     try:
         yield
     finally:
-        _blocks.leave(net, before)
+        with _lock:
+            net.use_threads(_before.pop(me))
 
 
 def check_net(net: NeuralNet, game: Game) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
 import torch
@@ -18,6 +19,14 @@ def gpus(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> int
     monkeypatch.setattr(torch.cuda, "is_available", lambda: request.param > 0)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: request.param)
     return request.param
+
+
+@pytest.fixture(autouse=True)
+def forgotten() -> Iterator[None]:
+    """The GPUs that the process began with are those of each test."""
+    devices._gpus.cache_clear()
+    yield
+    devices._gpus.cache_clear()
 
 
 def test_auto_is_every_gpu_there_is(gpus: int):
@@ -62,6 +71,7 @@ def test_devices_of_two_kinds_or_one_gpu_twice_are_refused(names: str, monkeypat
     [(None, ["cuda:0", "cuda:1"]), ("2,5", ["cuda:2", "cuda:5"]), ("GPU-a,GPU-b", ["cuda:GPU-a", "cuda:GPU-b"])],
 )
 def test_gpus_are_named_as_the_machine_does(visible: str | None, named: list[str], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if visible:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
@@ -80,7 +90,6 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """torch finds the GPUs 4 and 5, as far as CUDA_VISIBLE_DEVICES shows them."""
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5")
     monkeypatch.setattr(torch.cuda, "device_count", lambda: len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")))
-    monkeypatch.setattr(devices, "_at_first", {})
 
 
 @pytest.mark.parametrize(("device", "gpu"), [("auto", "4"), ("cuda:0", "4"), ("cuda:1", "5"), ("cuda:1,cuda:0", "5")])
