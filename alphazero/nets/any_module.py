@@ -8,8 +8,8 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -26,7 +26,6 @@ MOST_ERROR = 1e-3
 SEEDS = 7_481, 9_203
 """For random weights and observations: neither is a user's, as 0, which would make them the module's own numbers."""
 CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
-Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,7 +60,22 @@ def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> N
             f"{name} must have only tensors in its state_dict, as the files of nets do, not {listed(others)}"
         )
     for batch in (observations, observations[:1]):
-        _check_answers(copied, batch, num_actions)
+        count = len(batch)
+        wanted = f"{name} must give policy logits of shape {[count, num_actions]} and values of shape {[count]}, "
+        wanted += f"finite floating-point numbers, for observations of shape {list(batch.shape)}"
+        try:
+            with torch.no_grad():
+                outputs = copied(batch.clone())
+        except Exception as error:
+            raise _failure(f"{wanted}, but fails", error) from error
+        outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
+        found = [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs]
+        shapes = [tuple(x.shape) for x in outputs if isinstance(x, Tensor) and x.is_floating_point()]
+        values = [(count,), (count, 1), *[()] * (count == 1)]
+        if len(outputs) != 2 or shapes not in [[(count, num_actions), each] for each in values]:
+            raise NetError(f"{wanted}; it gives {' and '.join(found).replace('torch.', '') or 'nothing'}")
+        if not all(bool(torch.isfinite(x).all()) for x in outputs):
+            raise NetError(f"{wanted}; it gives numbers that are not finite")
 
 
 def _failure(what: str, error: Exception) -> NetError:
@@ -69,27 +83,6 @@ def _failure(what: str, error: Exception) -> NetError:
     if is_out_of_memory(error):
         raise error
     return NetError(f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.300}")
-
-
-def _check_answers(module: nn.Module, observations: Tensor, num_actions: int) -> None:
-    given, count = list(observations.shape), len(observations)
-    wanted = f"{type(module).__name__} must give policy logits of shape {[count, num_actions]} and values of shape "
-    wanted += f"{[count]}, finite floating-point numbers, for observations of shape {given}"
-    try:
-        with torch.no_grad():
-            outputs = module(observations.clone())
-    except Exception as error:
-        raise _failure(f"{wanted}, but fails", error) from error
-    outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
-    if all(isinstance(x, Tensor) for x in outputs):
-        if any(x.is_floating_point() and not torch.isfinite(x).all() for x in outputs):
-            raise NetError(f"{wanted}; it gives numbers that are not finite")
-        shapes = [tuple(x.shape) for x in outputs if x.is_floating_point()]
-        values = [(count,), (count, 1), ()] if count == 1 else [(count,), (count, 1)]
-        if len(outputs) == 2 and shapes[:1] == [(count, num_actions)] and shapes[1:] and shapes[1] in values:
-            return
-    found = (f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs)
-    raise NetError(f"{wanted}; it gives {' and '.join(found).replace('torch.', '') or 'nothing'}")
 
 
 def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -169,15 +162,13 @@ def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
 def fold(module: nn.Module) -> nn.Module:
     """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place.
 
-    Layers and sequences of other classes stay as they are, since they may compute something else, and so do those
-    with hooks or parametrizations. A layer whose filters are computed from its weights computes them now, in its
-    method `fold_filters`, if it has one.
+    Layers of other classes stay as they are. A layer whose filters are computed from its weights computes them now, in
+    its method `fold_filters`, if it has one.
     """
     for child in module.modules():
-        if isinstance(child, nn.Sequential) and type(child).forward is nn.Sequential.forward:
-            for i in range(len(child) - 1):
-                layer, norm = child[i], child[i + 1]
-                if _is_plain(layer, nn.Conv2d) and _is_plain(norm, nn.BatchNorm2d) and norm.running_mean is not None:
+        if isinstance(child, nn.Sequential):
+            for i, (layer, norm) in enumerate(itertools.pairwise(child)):
+                if type(layer) is nn.Conv2d and type(norm) is nn.BatchNorm2d and norm.running_mean is not None:
                     child[i], child[i + 1] = fuse_conv_bn_eval(layer, norm), nn.Identity()
     for child in list(module.modules()):
         own = getattr(child, "fold_filters", None)
@@ -186,21 +177,15 @@ def fold(module: nn.Module) -> nn.Module:
     return module
 
 
-def _is_plain(layer: nn.Module, kind: type[Kind]) -> TypeGuard[Kind]:
-    """The layer is of the class itself, and no hook or parametrization changes what it computes."""
-    hooks = layer._forward_hooks or layer._forward_pre_hooks  # of torch's older weight_norm and spectral_norm
-    return type(layer) is kind and not hooks
+class Watch(TorchDispatchMode):
+    """Calls `note(operation, arguments, named arguments, answer)` for each operation of torch inside.
 
-
-class _FlopCounter(TorchDispatchMode):
-    """Adds up operations by torch's own formulas.
-
-    torch's FlopCounterMode does the same, but imports torch's compiler: a third of the time until a first move.
+    torch's own FlopCounterMode and export import its compiler: two seconds, a third of the time until a first move.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, note: Callable[[Any, Any, Any, Any], None]):
         super().__init__()
-        self.total = 0
+        self._note = note
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -208,20 +193,19 @@ class _FlopCounter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         named = kwargs or {}
-        if func._overloadpacket not in flop_registry:
-            with self:
-                parts = func.decompose(*args, **named)
-            if parts is not NotImplemented:
-                return parts
         answer = func(*args, **named)
-        if func._overloadpacket in flop_registry:
-            self.total += flop_registry[func._overloadpacket](*args, **named, out_val=answer)
+        self._note(func, args, named, answer)
         return answer
 
 
 def count_flops(module: nn.Module, observations: Tensor) -> int:
     """Floating-point operations (a multiply-add is two) of the convolutions and matrix products for one position."""
-    copied = copy.deepcopy(module).eval()
-    with torch.no_grad(), _FlopCounter() as counter:
+    copied, counts = copy.deepcopy(module).eval(), list[int]()
+
+    def note(operation: Any, args: Any, named: Any, answer: Any) -> None:
+        if (formula := flop_registry.get(operation._overloadpacket)) is not None:
+            counts.append(int(formula(*args, **named, out_val=answer)))
+
+    with torch.no_grad(), Watch(note):
         copied(observations[:1])
-    return int(counter.total)
+    return sum(counts)

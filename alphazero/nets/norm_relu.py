@@ -32,21 +32,14 @@ BLOCK = 128
 def norm_relu(norm: nn.Module, x: Tensor, added: Tensor | None = None) -> Tensor:
     """relu(norm(x) + added) of `[n, C, H, W]`.
 
-    `norm` is a batch norm, or in a frozen net the identity that is left of it.
+    `norm` is a batch norm with weights and running means in float32, or in a frozen net the identity that is left.
     """
-    if x.dtype in _KERNELS and x.device.type == "cpu" and _is_plain(norm, x, added):
+    learns = isinstance(norm, nn.BatchNorm2d) and norm.training and x.numel() > x.shape[1]  # a single value is refused
+    if learns and x.dtype in _KERNELS and x.device.type == "cpu":
         result: Tensor = _NormRelu.apply(x, added, norm.weight, norm.bias, norm)
         return result
     y = norm(x)
     return torch.relu(y if added is None else y + added)
-
-
-def _is_plain(norm: nn.Module, x: Tensor, added: Tensor | None) -> bool:
-    """It is a batch norm that learns, of the kind that is computed here, and has numbers enough for a variance."""
-    if type(norm) is not nn.BatchNorm2d or not norm.training or norm.running_mean is None or norm.momentum is None:
-        return False
-    in_float32 = norm.affine and norm.weight.dtype == torch.float32
-    return in_float32 and x.numel() > x.shape[1] and (added is None or added.shape == x.shape)
 
 
 def compile_kernels(dtype: torch.dtype) -> None:

@@ -35,8 +35,10 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     player to move. The file's metadata has the game's name and the card. Raises InputError where the extra is not
     installed, and NetError where the module cannot be converted or the file's answers differ by more than TOLERANCE.
     """
-    onnxruntime = _import("onnxruntime")
-    _import("onnx"), _import("onnxscript")
+    try:
+        onnxruntime, *_ = map(importlib.import_module, ("onnxruntime", "onnx", "onnxscript"))
+    except ImportError as error:
+        raise InputError(f"{error.name} is not installed: pip install onnx onnxruntime onnxscript") from error
     module = _AsPromised(net.frozen_float().cpu())
     observations, legal = _random_positions(game, NUM_CHECKED)
     try:
@@ -87,13 +89,6 @@ class _AsPromised(nn.Module):
         return logits, values.reshape(-1).clamp(-1, 1)
 
 
-def _import(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError as error:
-        raise InputError(f"{name} is not installed: pip install onnx onnxruntime onnxscript") from error
-
-
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
     """Silences the converter's own log."""
@@ -112,11 +107,8 @@ def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray
             np.where(one == other, 0, np.abs(one - other)) for one, other in zip(found, wanted, strict=True)
         )
     policies = [softmax(np.where(legal, each[0].astype(np.float64), -np.inf), axis=1) for each in (found, wanted)]
-    return float(
-        np.max(
-            [np.abs(policies[0] - policies[1]).max(), values.max(), (logits / np.maximum(np.abs(wanted[0]), 1)).max()]
-        )
-    )
+    logits = logits / np.maximum(np.abs(wanted[0]), 1)
+    return float(np.max([each.max() for each in (np.abs(policies[0] - policies[1]), values, logits)]))
 
 
 def _random_positions(game: Game, count: int) -> tuple[np.ndarray, np.ndarray]:

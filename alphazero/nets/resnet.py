@@ -49,18 +49,14 @@ class NetConfig:
 def least_weights(settings: Mapping[str, Any], game: Game, own_policy: bool) -> int:
     """Almost all weights of a network with these settings, and no more than it has; 0 if they are of another network.
 
-    `own_policy`: the network has a policy head of its own, which is not counted. What a card announces can so be held
-    against its file before anything is made.
+    `own_policy`: the network has a policy head of its own, which is not counted.
     """
     try:
         config = config_from_dict(NetConfig, settings, "net")
     except InvalidSetting:
         return 0
     planes, height, width = game.observation_shape
-    if config.bottleneck:
-        block = 2 * config.channels * config.bottleneck + 18 * config.bottleneck**2
-    else:
-        block = 18 * config.channels**2
+    block = 2 * config.channels * config.bottleneck + 18 * (config.bottleneck or config.channels) ** 2
     outputs = config.value_hidden + (0 if own_policy else game.num_actions)
     heads = config.head_channels * (2 * config.channels + height * width * outputs)
     lines = 3 * config.lines * config.line_length * (planes + config.channels)
@@ -79,41 +75,27 @@ def rectified(layer: nn.Sequential, x: Tensor, added: Tensor | None = None) -> T
 
 
 class Block(nn.Module):
-    """A residual block of two 3x3 convolutions: `[n, C, H, W]` to the same shape."""
+    """A residual block of two 3x3 convolutions: `[n, C, H, W]` to the same shape.
 
-    def __init__(self, channels: int):
-        super().__init__()
-        self.first = convolution(channels, channels, 3)
-        self.second = convolution(channels, channels, 3)
-
-    def silence(self) -> None:
-        """Lets the block change nothing until it learns: the scale of what it adds is zero (Goyal et al. 2017)."""
-        _set_zero(self.second[1])
-
-    def forward(self, x: Tensor) -> Tensor:
-        return rectified(self.second, rectified(self.first, x), x)
-
-
-class Bottleneck(nn.Module):
-    """A residual block whose two 3x3 convolutions have fewer channels, between 1x1 convolutions.
-
-    `[n, C, H, W]` to the same shape. After He et al. 2016, who have one 3x3 convolution there.
+    With a `bottleneck` they have fewer channels, and are between 1x1 convolutions. After He et al. 2016, who have one
+    3x3 convolution there.
     """
 
-    def __init__(self, channels: int, inner: int):
+    def __init__(self, channels: int, bottleneck: int):
         super().__init__()
-        self.down = convolution(channels, inner, 1)
+        inner = bottleneck or channels
+        self.down = convolution(channels, inner, 1) if bottleneck else None
         self.first = convolution(inner, inner, 3)
         self.second = convolution(inner, inner, 3)
-        self.up = convolution(inner, channels, 1)
+        self.up = convolution(inner, channels, 1) if bottleneck else None
 
     def silence(self) -> None:
         """Lets the block change nothing until it learns: the scale of what it adds is zero (Goyal et al. 2017)."""
-        _set_zero(self.up[1])
+        _set_zero((self.up or self.second)[1])
 
     def forward(self, x: Tensor) -> Tensor:
-        y = rectified(self.second, rectified(self.first, rectified(self.down, x)))
-        return rectified(self.up, y, x)
+        y = rectified(self.first, x if self.down is None else rectified(self.down, x))
+        return rectified(self.second, y, x) if self.up is None else rectified(self.up, rectified(self.second, y), x)
 
 
 class Lines(nn.Module):
@@ -141,15 +123,15 @@ class Lines(nn.Module):
         nn.init.zeros_(self.to_diagonals)
 
     def forward(self, x: Tensor) -> Tensor:
-        learns = self.diagonals.ndim == 3
-        filters = _both_ways(self.diagonals) if learns else self.diagonals
-        back = _both_ways(self.to_diagonals) if learns else self.to_diagonals
-        y = nn.functional.conv_transpose2d(torch.relu(nn.functional.conv2d(x, filters)), back)
+        y = torch.relu(nn.functional.conv2d(x, _both_ways(self.diagonals)))
+        y = nn.functional.conv_transpose2d(y, _both_ways(self.to_diagonals))
         return y + self.to_rows(torch.relu(self.rows(x))) + self.to_columns(torch.relu(self.columns(x)))
 
 
 def _both_ways(weights: Tensor) -> Tensor:
-    """Filters `[2 n, p, L, L]` with the weights `[n, p, L]` on the one diagonal, then on the other."""
+    """Filters `[2 n, p, L, L]` with the weights `[n, p, L]` on the one diagonal, then on the other; filters stay."""
+    if weights.ndim == 4:
+        return weights
     filters = torch.diag_embed(weights)
     return torch.cat([filters, filters.flip(-1)])
 
@@ -187,12 +169,7 @@ class ResNet(nn.Module):
             )
         self.stem = convolution(planes, config.channels, 3)
         self.lines = Lines(planes, config.channels, config.lines, config.line_length) if config.lines else None
-        self.blocks = nn.Sequential(
-            *(
-                Bottleneck(config.channels, config.bottleneck) if config.bottleneck else Block(config.channels)
-                for _ in range(config.blocks)
-            )
-        )
+        self.blocks = nn.Sequential(*(Block(config.channels, config.bottleneck) for _ in range(config.blocks)))
         self.policy_head = convolution(config.channels, config.head_channels, 1)
         self.policy: nn.Module = nn.Linear(config.head_channels * cells, num_actions)
         self.value_head = convolution(config.channels, config.head_channels, 1)
@@ -226,7 +203,7 @@ class ResNet(nn.Module):
             mine[name][tuple(slice(length) for length in weights.shape)] = weights
         for name in added:
             layer = self.get_submodule(name)
-            assert isinstance(layer, Block | Bottleneck | Lines)
+            assert isinstance(layer, Block | Lines)
             layer.silence()
         return True
 

@@ -29,8 +29,8 @@ from alphazero.nets.any_module import (
     lay_out,
     to_arrays,
 )
-from alphazero.nets.devices import INFERENCES, bf16_pays, say_once, usual_torch
-from alphazero.nets.kernels.library import CannotConvert, Inference, checked_masks, to_priors
+from alphazero.nets.devices import INFERENCES, bf16_pays, has_amx, say_once, usual_torch
+from alphazero.nets.kernels.library import CannotConvert, checked_masks, to_priors
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
@@ -48,8 +48,11 @@ TURNS = 12
 """Batches that each library answers before the fastest one is chosen; three, once PATIENCE is over."""
 PATIENCE = 0.4
 """Seconds."""
+Inference = OpenVinoInference | WinogradInference
+"""A library's answers for a frozen module: `observations float32[n, P, H, W]` to `logits float32[n, A], float32[n]`.
+
+Threads may ask side by side. The same batch has the same answers, bit for bit."""
 LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
-"""The libraries that answer for networks on the processor, beside torch."""
 Ask = Callable[[np.ndarray], Any]
 """Answers for `observations float32[n, P, H, W]`."""
 
@@ -187,7 +190,8 @@ class TorchNet(NeuralNet):
             return "torch"
         bf16, made = self.dtype == torch.bfloat16, list[Inference]()
         for library in LIBRARIES:
-            if library.name == name or (name == "auto" and library.is_worth_a_try(bf16)):
+            slow = library is WinogradInference and bf16 and has_amx()  # products of bf16 are ten times as fast there
+            if library.name == name or (name == "auto" and not slow):
                 try:
                     made.append(library(self.frozen_float(), self._example, bf16))
                 except CannotConvert as error:

@@ -6,9 +6,8 @@ import numpy as np
 import torch
 
 import alphazero as az
-from alphazero.nets.kernels.library import Inference
 from alphazero.nets.neural_net import Batch
-from alphazero.nets.torch_net import TorchNet
+from alphazero.nets.torch_net import Inference, TorchNet
 from games.connect4.game import Connect4
 
 

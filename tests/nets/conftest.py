@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -11,16 +13,26 @@ from alphazero.nets.torch_trainer import TorchTrainer
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
 
+SIZES = {"blocks": 2, "channels": 16, "lines": 6}
 
-@pytest.fixture(params=[{}, {"bottleneck": 8, "lines": 6}], ids=["plain", "lines"])
-def trainer(request: pytest.FixtureRequest) -> TorchTrainer:
-    """Of a small network whose batch norms and heads have left their initial values."""
+
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What learning goes on from, once batch norms and heads have left their initial values."""
     torch.manual_seed(1)
-    trainer = make_net(Connect4(), {"blocks": 3, "channels": 16} | request.param).trainer()
-    batch = random_batch(Connect4(), 64)
+    trainer, batch = make_net(Connect4(), SIZES).trainer(), random_batch(Connect4(), 64)
     for _ in range(30):
         trainer.train_step(batch, 3e-3)
-    trainer.finish()
+    path = tmp_path_factory.mktemp("learned") / "learner.safetensors"
+    trainer.save(path)
+    return path
+
+
+@pytest.fixture
+def trainer(learned: Path) -> TorchTrainer:
+    """Of a small network that has learned a little."""
+    trainer = make_net(Connect4(), SIZES).trainer()
+    trainer.load(learned)
     return trainer
 
 

@@ -109,24 +109,6 @@ def test_other_layouts_of_memory_give_the_same(dtype):
         assert torch.equal(a, b)
 
 
-@pytest.mark.parametrize(
-    "norm",
-    [
-        nn.BatchNorm2d(4, affine=False), nn.BatchNorm2d(4, momentum=None), nn.BatchNorm2d(4, track_running_stats=False),
-        nn.GroupNorm(2, 4), nn.BatchNorm2d(4), None,
-    ],
-    ids=str,
-)  # fmt: skip
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_other_norms_and_additions_of_other_shapes_and_players_are_torchs_own(norm, dtype):
-    added = torch.randn(8, 4, 1, 1).to(dtype) if norm is None else torch.randn(8, 4, 3, 3).to(dtype)
-    plays = type(norm) is nn.BatchNorm2d and norm.affine and norm.momentum is not None and norm.track_running_stats
-    norm = (norm or _norm(4)).to(dtype if isinstance(norm, nn.GroupNorm) else torch.float32).train(not plays)
-    x = torch.randn(8, 4, 3, 3).to(dtype)
-    expected = torch.relu(copy.deepcopy(norm)(x) + added)
-    assert torch.equal(norm_relu(norm, x, added), expected)
-
-
 def test_a_single_value_has_no_variance():
     norm = _norm(4)
     with pytest.raises(ValueError, match="more than 1 value per channel"):

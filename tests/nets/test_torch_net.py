@@ -16,7 +16,7 @@ import alphazero as az
 from alphazero.errors import CheckpointError
 from alphazero.nets.any_module import fold
 from alphazero.nets.kernels.library import to_priors
-from alphazero.nets.resnet import NetConfig, ResNet, make_net
+from alphazero.nets.resnet import make_net
 from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
@@ -43,7 +43,7 @@ class Given(nn.Module):
         return self.logits + self.weight + 0 * x.flatten(1)[:, :9], 0 * x[:, 0, 0, 0]
 
 
-@pytest.mark.parametrize("low", [-1e8, -1e9, -2e9, -1e30, -3e38])
+@pytest.mark.parametrize("low", [-1e9, -3e38])
 def test_logits_of_any_finite_size_make_a_policy_of_the_legal_actions(low, tmp_path):
     """The first two actions are not legal; the others, by their logits, have 0, 1/2, 0 and so on. The last row of
     masks is that of a game that is over, as a search on a GPU sends it."""
@@ -65,18 +65,11 @@ def test_folding_batch_norms_changes_nothing_but_rounding(trained):
     observations = torch.from_numpy(random_batch(Connect4(), 50).observations)
     with torch.no_grad():
         kept = copy.deepcopy(trained.module).eval()(observations)
-        folded = fold(make_copy(trained).eval())
+        folded = fold(copy.deepcopy(trained.module).eval())
         found = folded(observations)
     assert not any(isinstance(layer, nn.BatchNorm2d) for layer in folded.modules())
     for a, b in zip(kept, found, strict=True):
         torch.testing.assert_close(a, b, atol=2e-5, rtol=1e-4)
-
-
-def make_copy(net: TorchNet) -> ResNet:
-    game = Connect4()
-    module = ResNet(game.observation_shape, game.num_actions, NetConfig(**net.card["net"]))
-    module.load_state_dict(net.module.state_dict())
-    return module
 
 
 def test_what_plays_is_close_to_float32(trained):
@@ -141,6 +134,7 @@ def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(traine
     batch = random_batch(game, count)
     priors, values = np.full((count, game.num_actions), -1, np.float32), np.full(count, 9, np.float32)
     trained = trainer.net
+    assert trained.cuda_evaluator() is None, "it is on the processor"
     evaluate = TorchCudaEvaluator(trained)
     weights = {name: tensor.data_ptr() for name, tensor in trained.frozen.state_dict().items()}
     for round in range(2):
@@ -161,10 +155,6 @@ def test_a_search_on_the_device_gets_the_same_answers_and_new_weights_too(traine
     np.testing.assert_array_equal(others[0], priors)
     np.testing.assert_array_equal(others[1], values)
     assert {name: tensor.data_ptr() for name, tensor in trained.frozen.state_dict().items()} == weights
-
-
-def test_a_network_on_the_processor_offers_no_search_on_a_device(trained):
-    assert trained.cuda_evaluator() is None
 
 
 @pytest.mark.parametrize("again", [lambda net: pickle.loads(pickle.dumps(net)), copy.deepcopy], ids=["pickle", "copy"])

@@ -12,7 +12,6 @@ alone. Then a residual may be added, and relu or tanh.
 from __future__ import annotations
 
 import collections
-import itertools
 import math
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -20,16 +19,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from alphazero.errors import NetError, is_out_of_memory
-from alphazero.nets.any_module import forward
+from alphazero.nets.any_module import Watch, forward
 from alphazero.nets.kernels.library import Answers, answers_as
 
-OPERATIONS = ("convolution", "native_batch_norm", "addmm", "mm", "relu", "tanh", "mul", "add")
+OPERATIONS = ("convolution", "native_batch_norm", "addmm", "mm", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
 NO_ACTIVATION, RELU, TANH = range(3)
+ACTIVATIONS = {"relu": RELU, "tanh": TANH}
 
 
 class UnknownOperation(NetError):
@@ -88,47 +87,8 @@ class LayerProgram:
             sums = np.einsum("oti,tij->oj", source[layer.cells], layer.weights, optimize=True) + layer.bias
             if layer.residual is not None:
                 sums += tensors[layer.residual.number]
-            if layer.activation == RELU:
-                sums = np.maximum(sums, 0)
-            elif layer.activation == TANH:
-                sums = np.tanh(sums)
-            tensors.append(sums)
+            tensors.append([sums, np.maximum(sums, 0), np.tanh(sums)][layer.activation])
         return tensors[self.policy.number].T.ravel(), tensors[self.value.number].T.ravel()
-
-
-class _Recorder(TorchDispatchMode):
-    """Writes down each operation on what depends on the observation, while torch computes it.
-
-    `torch.export` does the same, but imports torch's compiler: two seconds and more.
-    """
-
-    def __init__(self, observation: Tensor):
-        super().__init__()
-        self.operations: list[_Operation] = []
-        self._numbers = {id(observation): 0}
-        self._kept: list[Any] = [observation]
-        """All tensors that depend on the observation, so that no other gets the number of one."""
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # nothing is compiled inside; with True, torch imports its compiler to keep away from it
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        named = kwargs or {}
-        with_values = tree_map_only(Tensor, lambda tensor: self.value_of(tensor, tensor), (args, named))
-        answer = func(*args, **named)
-        if any(isinstance(part, _Value) for part in tree_leaves(with_values)):
-            tensors = [part for part in tree_leaves(answer) if isinstance(part, Tensor)]
-            shape = tuple(tensors[0].shape) if tensors else ()
-            self.operations.append(_Operation(str(func).removeprefix("aten."), with_values[0], with_values[1], shape))
-            self._numbers |= {id(tensor): len(self.operations) for tensor in tensors}
-            self._kept += tensors
-        return answer
-
-    def value_of(self, tensor: Any, otherwise: Any = None) -> Any:
-        """The value that the tensor is now; `otherwise` if it does not depend on the observation."""
-        number = self._numbers.get(id(tensor))
-        return otherwise if number is None else _Value(number)
 
 
 @dataclass(frozen=True)
@@ -157,12 +117,27 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
     Raises UnknownOperation for an operation that is none of these.
     """
     observation = torch.zeros(1, *shape)
-    with _Recorder(observation) as recorder:
-        outputs = [recorder.value_of(output) for output in forward(module, observation)]
-    if None in outputs:
+    operations = list[_Operation]()
+    # with the tensors, so that no other gets the number of one
+    seen = {id(observation): (_Value(0), observation)}
+
+    def value_of(tensor: Tensor) -> Any:
+        return seen.get(id(tensor), (tensor, tensor))[0]
+
+    def note(operation: Any, args: Any, named: Any, answer: Any) -> None:
+        args, named = tree_map_only(Tensor, value_of, (args, named))
+        if any(isinstance(part, _Value) for part in tree_leaves((args, named))):
+            tensors = [part for part in tree_leaves(answer) if isinstance(part, Tensor)]
+            whole = tuple(tensors[0].shape) if tensors else ()
+            operations.append(_Operation(str(operation).removeprefix("aten."), args, named, whole))
+            seen.update({id(tensor): (_Value(len(operations)), tensor) for tensor in tensors})
+
+    with Watch(note):
+        outputs = [value_of(output) for output in forward(module, observation)]
+    if not all(isinstance(output, _Value) for output in outputs):
         raise UnknownOperation("its policy or its value is the same in every position")
     try:
-        return _LayerWriter(recorder.operations, outputs).program(shape)
+        return _LayerWriter(operations, outputs).program(shape)
     except NetError:
         raise
     except Exception as error:  # arguments of a form that the layers do not have
@@ -210,17 +185,17 @@ class _LayerWriter:
         if word in RESHAPES and isinstance(args[0], _Value):
             return replace(self.values[args[0].number], shape=shape)
         plain = word.removesuffix("_")  # relu_ works in place
-        if plain not in OPERATIONS or kwargs:
-            raise _unknown(name)
         if plain in ("mul", "add") and not isinstance(args[0], _Value):
             args = args[::-1]
         if plain == "addmm":
             args = (*args[1:], args[0])  # torch has the bias first
-        if not isinstance(args[0], _Value):
+        if plain not in (*OPERATIONS, *ACTIVATIONS) or kwargs or not isinstance(args[0], _Value):
             raise _unknown(name)
         if word != plain and not self._is_alone(args[0]):
             raise _unknown(f"{name} on a tensor that is used again")
         operands = [self.values[arg.number] if isinstance(arg, _Value) else arg for arg in args]
+        if plain in ACTIVATIONS:
+            return self._activated(args[0], operands[0], ACTIVATIONS[plain])
         return getattr(self, f"_{plain}")(args, shape, *operands)  # type: ignore[no-any-return]
 
     # --- operations: the arguments with values, the result's shape, then the arguments with rows as torch has them ---
@@ -238,19 +213,11 @@ class _LayerWriter:
         if transposed:
             weight = weight.transpose(0, 1).flip(2, 3)
             padding = [tall - 1 - padding[0], wide - 1 - padding[1]]
-        lists = [
-            [
-                _cell(
-                    row * stride[0] - padding[0] + i * dilation[0], column * stride[1] - padding[1] + j * dilation[1],
-                    height, width,
-                )
-                for i, j in itertools.product(range(tall), range(wide))
-            ]
-            for row, column in itertools.product(range(shape[1]), range(shape[2]))
-        ]  # fmt: skip
-        same = (tall, wide) == (3, 3) and tuple(shape[1:]) == (height, width)
-        image = (height, width) if same and list(padding) == [1, 1] and list(dilation) == [1, 1] else None
-        return self._layer(x, lists, weight.permute(2, 3, 1, 0).flatten(0, 1), bias, shape, image)
+        numbers = torch.arange(1.0, x.cells + 1).view(1, 1, height, width)  # 0 is outside of the board
+        taps = nn.functional.unfold(numbers, (tall, wide), dilation, padding, stride)[0]
+        same = (tall, wide) == (3, 3) and padding == dilation == stride == [1, 1]
+        image = (height, width) if same else None
+        return self._layer(x, taps.T.int() - 1, weight.permute(2, 3, 1, 0).flatten(0, 1), bias, shape, image)
 
     def _native_batch_norm(self, args, shape, x, weight, bias, mean, variance, learns, momentum, epsilon):  # type: ignore[no-untyped-def]
         if learns or x.shape[0] != x.channels:
@@ -262,15 +229,9 @@ class _LayerWriter:
         if x.shape != (x.channels * x.cells,) or not isinstance(weight, Tensor) or isinstance(bias, Rows):
             raise _unknown("a product of matrices for every cell, or of two that depend on the position")
         by_cell = weight.reshape(x.channels, x.cells, -1).transpose(0, 1)
-        return self._layer(x, [list(range(x.cells))], by_cell, bias, shape)
+        return self._layer(x, torch.arange(x.cells)[None], by_cell, bias, shape)
 
     _mm = _addmm
-
-    def _relu(self, args, shape, x):  # type: ignore[no-untyped-def]
-        return self._activated(args[0], x, RELU)
-
-    def _tanh(self, args, shape, x):  # type: ignore[no-untyped-def]
-        return self._activated(args[0], x, TANH)
 
     def _mul(self, args, shape, x, factor):  # type: ignore[no-untyped-def]
         if isinstance(factor, Rows):
@@ -310,50 +271,37 @@ class _LayerWriter:
 
     def _scaled(self, x: Rows, factors: Tensor, bias: Tensor | None, residual: Rows | None = None) -> Rows:
         """A layer that multiplies each channel by its factor, and adds a bias and a residual."""
-        made = self._layer(x, [[cell] for cell in range(x.cells)], torch.diag(factors)[None], bias, x.shape)
+        made = self._layer(x, torch.arange(x.cells)[:, None], torch.diag(factors)[None], bias, x.shape)
         self.layers[-1] = replace(self.layers[-1], residual=residual)
         return made
 
     def _layer(
-        self,
-        x: Rows,
-        lists: list[list[int]],
-        weight: Tensor,
-        bias: Tensor | None,
-        shape: tuple[int, ...],
+        self, x: Rows, cells: Tensor, weight: Tensor, bias: Tensor | None, shape: tuple[int, ...],
         image: tuple[int, int] | None = None,
-    ) -> Rows:
-        """A new layer; `lists` has the input cells of each output cell, -1 outside of the board.
-
-        `weight float32[taps, inputs, outputs]`; taps whose weights are all 0 are left out, except in an `image`.
-        """
+    ) -> Rows:  # fmt: skip
+        """A new layer; taps whose weights are all 0 are left out, except in an `image`."""
         used = [tap for tap in range(len(weight)) if image or weight[tap].any()] or [0]
-        made = Rows(len(self.layers) + 1, len(lists), weight.shape[2], shape)
+        made = Rows(len(self.layers) + 1, len(cells), weight.shape[2], shape)
         shift = torch.zeros(made.channels) if bias is None else bias
         layer = TapLayer(
-            source=x, target=made, cells=np.array(lists, np.int32)[:, used],
+            source=x, target=made, cells=np.ascontiguousarray(cells[:, used].int().numpy()),
             weights=np.ascontiguousarray(weight[used].float().numpy()), bias=shift.float().numpy(), image=image,
         )  # fmt: skip
         self.layers.append(layer)
         return made
 
 
-def _cell(row: int, column: int, height: int, width: int) -> int:
-    """The number of a cell, -1 outside of the board."""
-    return row * width + column if 0 <= row < height and 0 <= column < width else -1
-
-
 def _by_channel(numbers: Any, x: Rows) -> Tensor:
-    """A constant's number for each channel of x."""
+    """A constant's number for each channel of x.
+
+    Numbers that are the same in all cells now, and may be learned, are found by `check_layers`.
+    """
     if math.prod(x.shape) != x.channels * x.cells:
         raise _unknown("a constant for a tensor of another shape")
-    whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape)
-    # by their places in memory, since numbers that are the same now may be learned
-    stored = torch.arange(whole.untyped_storage().nbytes() // whole.element_size())
-    places = stored.as_strided(whole.shape, whole.stride(), whole.storage_offset()).reshape(x.channels, x.cells)
-    if (places != places[:, :1]).any():
+    whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape).reshape(x.channels, x.cells)
+    if (whole != whole[:, :1]).any():
         raise _unknown("a constant that differs from cell to cell")
-    return whole.reshape(x.channels, x.cells)[:, 0]
+    return whole[:, 0]
 
 
 def _unknown(name: str) -> UnknownOperation:

@@ -1,13 +1,12 @@
-"""The face of a library that answers for a torch module on the processor."""
+"""Common to the libraries that answer for a torch module on the processor."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar, Protocol
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from alphazero.errors import NetError
 from alphazero.game.kernels import kernel, of_fixed_types
@@ -19,27 +18,6 @@ Answers = tuple[np.ndarray, np.ndarray]
 
 class CannotConvert(NetError):
     """The library is not installed, or cannot take over this module."""
-
-
-class Inference(Protocol):
-    """Answers for a frozen module: `observations float32[n, P, H, W]` to `(logits float32[n, A], values float32[n])`.
-
-    Threads may ask side by side. The same batch has the same answers, bit for bit.
-    """
-
-    name: ClassVar[str]
-
-    def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
-        """`example float32[2, P, H, W]`; with `bf16` it may multiply bf16 numbers. Raises CannotConvert."""
-
-    @staticmethod
-    def is_worth_a_try(bf16: bool) -> bool:
-        """It may be the fastest on this processor."""
-
-    def set_weights(self, module: nn.Module) -> None:
-        """Answers by this module from now on; nothing may be asking now."""
-
-    def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
 
 
 @torch.inference_mode(False)

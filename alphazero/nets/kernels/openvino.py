@@ -6,13 +6,11 @@ fast for one position, where torch spends its time between the layers.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import functools
 import importlib
 import sys
 import threading
-from collections.abc import Iterator
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -36,9 +34,6 @@ more rows (docs/log.md)."""
 CHECKED_SIZE = 4
 """Rows in which a conversion is checked: neither one, which any operation stretches, nor as many as were traced."""
 
-TELEMETRY = "openvino_telemetry"
-"""OpenVINO's package that reports conversions to its makers; where it is missing, nothing is reported."""
-
 
 def _openvino() -> tuple[Any, Any]:
     """The library and its one `Core`; raises CannotConvert."""
@@ -48,26 +43,13 @@ def _openvino() -> tuple[Any, Any]:
 
 @functools.cache
 def _load() -> tuple[Any, Any]:
+    sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would tell what is converted
     try:
-        with _without(TELEMETRY):
-            library = importlib.import_module("openvino")
-            importlib.import_module("openvino.tools.ovc.convert_impl")
+        library = importlib.import_module("openvino")
+        importlib.import_module("openvino.tools.ovc.convert_impl")
     except ImportError as error:
         raise CannotConvert("OpenVINO is not installed: pip install openvino") from error
     return library, library.Core()
-
-
-@contextlib.contextmanager
-def _without(module: str) -> Iterator[None]:
-    """Inside, the module cannot be imported."""
-    there = sys.modules.get(module)
-    sys.modules[module] = None  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        del sys.modules[module]
-        if there is not None:
-            sys.modules[module] = there
 
 
 class _Compiled(NamedTuple):
@@ -100,17 +82,15 @@ class OpenVinoInference:
         self._lock = threading.Lock()
         self._idle: dict[int, list[_Compiled]] = {size: [] for size in SIZES}
         """The compiled networks of each size that no thread uses now."""
-        self._next: nn.Module | None = None
-        """The module with the weights of now, until the network has them."""
         self._take_over(module)
         self.set_weights(module)
 
-    @staticmethod
-    def is_worth_a_try(bf16: bool) -> bool:
-        return True
-
     def set_weights(self, module: nn.Module) -> None:
-        self._next = module
+        if _tables_of(module) != self._tables:  # they are part of the network
+            self._take_over(module)
+        for name, tensor in module.state_dict().items():
+            if name in self._arrays:  # not another name of weights that have one
+                self._arrays[name].reshape(-1)[:] = tensor.numpy().reshape(-1)  # biases have more dimensions there
         self._idle = {size: [] for size in SIZES}
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -131,30 +111,33 @@ class OpenVinoInference:
         return logits, values
 
     def _take_over(self, module: nn.Module) -> None:
-        """Converts the module, and compares its answers with the network's. Raises CannotConvert."""
+        """Converts the module, and compares its answers with the network's. Raises CannotConvert, which names it."""
         self._tables = _tables_of(module)
-        self._model, self._arrays = self._convert_with_arrays(module)
-
-        def answer(module: nn.Module, observations: np.ndarray) -> Answers:
-            with _errors_named(module):
-                compiled = self._compile(self._take_weights(module), CHECKED_SIZE, "f32")
-                compiled.rows[: len(observations)] = observations
-                compiled.request.infer()
-            return compiled.logits[: len(observations)], compiled.values[: len(observations)]
-
-        if not answers_as(module, self._example.shape[1:], answer):
+        try:
+            self._model, self._arrays = self._convert(module)
+            alike = answers_as(module, self._example.shape[1:], self._answer)
+        except CannotConvert:
+            raise
+        except Exception as error:  # those of a converter have no common class
+            if is_out_of_memory(error):
+                raise
+            reason = " ".join(str(error).split())
+            raise CannotConvert(f"OpenVINO cannot convert {type(module).__name__}: {reason:.200}") from error
+        if not alike:
             raise CannotConvert(
                 f"OpenVINO cannot convert {type(module).__name__}: it computes something outside of torch, or at "
                 "random, or uses a weight in two forms"
             )
 
-    def _convert(self, module: nn.Module) -> Any:
-        with _errors_named(module), without_warnings():  # of numbers of Python, which do not change here
-            # frozen: what depends on weights alone is computed once, by torch
-            traced = torch.jit.freeze(torch.jit.trace(module, self._example, check_trace=False))
-            return self._library.convert_model(traced, example_input=self._example)
+    def _answer(self, module: nn.Module, observations: np.ndarray) -> Answers:
+        """The answers of the module in float32."""
+        self.set_weights(module)
+        compiled = self._compile(CHECKED_SIZE, "f32")
+        compiled.rows[: len(observations)] = observations
+        compiled.request.infer()
+        return compiled.logits[: len(observations)], compiled.values[: len(observations)]
 
-    def _convert_with_arrays(self, module: nn.Module) -> tuple[Any, dict[str, np.ndarray]]:
+    def _convert(self, module: nn.Module) -> tuple[Any, dict[str, np.ndarray]]:
         """The network for all weights, and the memory that it reads them from, by name.
 
         Converting takes half a second, and torch keeps two megabytes of each module that it has traced for ever. So it
@@ -169,7 +152,11 @@ class OpenVinoInference:
             for tensor in weights.values():
                 tensor.copy_(torch.rand(tensor.shape, generator=generator))
         names = {tensor.numpy().tobytes(): name for name, tensor in weights.items()}
-        model, arrays = self._convert(probe), dict[str, np.ndarray]()
+        with without_warnings():  # of numbers of Python, which do not change here
+            # frozen: what depends on weights alone is computed once, by torch
+            traced = torch.jit.freeze(torch.jit.trace(probe, self._example, check_trace=False))
+            model = self._library.convert_model(traced, example_input=self._example)
+        arrays = dict[str, np.ndarray]()
         for node in model.get_ops():
             name = names.get(node.data.tobytes()) if node.get_type_name() == "Constant" else None
             if name is not None:
@@ -184,28 +171,16 @@ class OpenVinoInference:
             )
         return model, arrays
 
-    def _take_weights(self, module: nn.Module) -> Any:
-        """The network with the weights of the module; other tables need another network."""
-        if _tables_of(module) != self._tables:
-            self._take_over(module)
-        for name, tensor in module.state_dict().items():
-            if name not in self._arrays:  # another name of weights that have one
-                continue
-            self._arrays[name].reshape(-1)[:] = tensor.numpy().reshape(-1)  # biases have more dimensions there
-        return self._model.clone()
-
     def _take(self, size: int) -> _Compiled:
         """A network of that size that no other thread uses."""
-        with self._lock:
-            if self._next is not None:
-                self._take_weights(self._next)
-                self._next = None
-            if self._idle[size]:
-                return self._idle[size].pop()
-            model = self._model.clone()
-        return self._compile(model, size, self._precision)
+        try:
+            return self._idle[size].pop()
+        except IndexError:
+            return self._compile(size, self._precision)
 
-    def _compile(self, model: Any, size: int, precision: str) -> _Compiled:
+    def _compile(self, size: int, precision: str) -> _Compiled:
+        with self._lock:
+            model = self._model.clone()
         shape = [size, *self._example.shape[1:]]
         model.reshape(shape)
         options = {
@@ -224,18 +199,6 @@ class OpenVinoInference:
         for i, output in enumerate(outputs):
             request.set_output_tensor(i, self._library.Tensor(output, shared_memory=True))
         return _Compiled(request, rows, outputs[0], outputs[1].reshape(size))
-
-
-@contextlib.contextmanager
-def _errors_named(module: nn.Module) -> Iterator[None]:
-    """Errors inside become CannotConvert, which names the module: those of a converter have no common class."""
-    try:
-        yield
-    except Exception as error:
-        if is_out_of_memory(error):
-            raise
-        reason = " ".join(str(error).split())
-        raise CannotConvert(f"OpenVINO cannot convert {type(module).__name__}: {reason:.200}") from error
 
 
 def _tables_of(module: nn.Module) -> dict[str, bytes]:

@@ -6,16 +6,14 @@ multiplications: about twice as fast where the processor has no instructions for
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor, nn
 
 from alphazero.errors import NetError
 from alphazero.game.kernels import of_fixed_types
-from alphazero.nets.devices import has_amx
 from alphazero.nets.kernels.layer_kernels import POSITIONS, PackedLayer, Workspace, run_network
 from alphazero.nets.kernels.layer_program import LayerProgram, Rows, TapLayer, check_layers, layers_of
 from alphazero.nets.kernels.library import CannotConvert
@@ -38,45 +36,32 @@ class WinogradInference:
         """
         if not hasattr(run_network, "compile") or not has_fma():
             raise CannotConvert("our own kernels are slow without numba, and on a processor without FMA")
-        _, *shape = example.shape
-        self._shape = (shape[0], shape[1], shape[2])
-        self._next: nn.Module | None = None
-        self._network = self._pack(module)
+        _, planes, height, width = example.shape
+        self._shape = planes, height, width
+        self.set_weights(module)
         self._ask(check_layers, module)
-        self._lock = threading.Lock()
-        self._idle: list[Workspace] = []
-        """Memory that no thread uses now."""
-
-    @staticmethod
-    def is_worth_a_try(bf16: bool) -> bool:
-        return not (bf16 and has_amx())  # with it, products of bf16 matrices are ten times as fast
 
     def set_weights(self, module: nn.Module) -> None:
-        self._idle = []  # taps without weights are left out, so other weights can need more memory
-        self._next = module
+        self._network = _Packer(self._ask(layers_of, module)).network()
+        self._idle: list[Workspace] = []
+        """Memory that no thread uses now; taps without weights are left out, so other weights can need more."""
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        with self._lock:
-            if self._next is not None:
-                self._network, self._next = self._pack(self._next), None
-        network = self._network
+        arguments, num_actions, sizes = self._network
         try:
             workspace = self._idle.pop()
         except IndexError:
-            workspace = network.workspace()
-        logits = np.empty((len(observations), len(network.policy) - 1), np.float32)
+            workspace = Workspace._make(
+                [*(np.zeros(size, np.float32) for size in sizes[:-1]), np.zeros(sizes[-1], np.int64)]
+            )
+        logits = np.empty((len(observations), num_actions), np.float32)
         values = np.empty(len(observations), np.float32)
         planes, height, width = self._shape
         cells = np.ascontiguousarray(observations, np.float32).reshape(len(observations), planes, height * width)
-        _run(
-            cells, network.steps, network.tables, network.weights, workspace, network.observed, network.policy,
-            network.value, logits, values,
-        )  # fmt: skip
+        steps, tables, weights, *places = arguments
+        _run(cells, steps, tables, weights, workspace, *places, logits, values)
         self._idle.append(workspace)
         return logits, values
-
-    def _pack(self, module: nn.Module) -> _Network:
-        return _Packer(self._ask(layers_of, module)).network()
 
     def _ask(self, function: Callable[[nn.Module, tuple[int, int, int]], Any], module: nn.Module) -> Any:
         """The function's answer about the module; raises CannotConvert."""
@@ -84,33 +69,6 @@ class WinogradInference:
             return function(module, self._shape)
         except NetError as error:
             raise CannotConvert(f"our own kernels cannot answer for {type(module).__name__}: {error}") from error
-
-
-class _Network(NamedTuple):
-    """All that `run_network` takes, and the sizes of its workspace."""
-
-    steps: np.ndarray
-    tables: np.ndarray
-    weights: np.ndarray
-    observed: tuple[int, int]
-    policy: np.ndarray
-    value: np.ndarray
-    num_tensors: int
-    num_spread: int
-    num_products: int
-    width: int
-    """Channels of the widest tensor."""
-    taps: int
-    """The most taps of a layer."""
-
-    def workspace(self) -> Workspace:
-        zeros = np.zeros
-        return Workspace(
-            tensors=zeros(self.num_tensors, np.float32), spread=zeros(self.num_spread, np.float32),
-            products=zeros(self.num_products, np.float32), columns=zeros(TILE * self.width, np.float32),
-            lines=zeros(max(4 * self.width, ROWS * PANEL), np.float32),
-            offsets=zeros(max(6, ROWS * self.taps), np.int64),
-        )  # fmt: skip
 
 
 class _Packer:
@@ -124,16 +82,21 @@ class _Packer:
         self._num_weights = 0
         self._num_spread = self._num_products = 1
 
-    def network(self) -> _Network:
+    def network(self) -> tuple[tuple[Any, ...], int, tuple[int, ...]]:
+        """The arguments of `run_network` that its weights make, the number of actions, the sizes of a workspace."""
         program = self._program
         widths = [_up(rows.channels) for rows in (program.observation, *(layer.target for layer in program.layers))]
         self._starts, num_tensors = _places(program, max(widths))
         steps = np.array([self._step(layer) for layer in program.layers], np.int64)
-        return _Network(
-            steps, np.frombuffer(b"".join(self._tables) or bytes(4), np.int32), np.concatenate(self._weights),
-            (self._starts[0], widths[0]), self._places_of(program.policy), self._places_of(program.value, 1),
-            num_tensors, self._num_spread, self._num_products, max(widths), max(int(step[7]) for step in steps),
+        tables = np.frombuffer(b"".join(self._tables) or bytes(4), np.int32)
+        policy, value = self._places_of(program.policy), self._places_of(program.value, 1)
+        arguments = steps, tables, np.concatenate(self._weights), (self._starts[0], widths[0]), policy, value
+        widest, taps = max(widths), max(int(step[7]) for step in steps)
+        sizes = (
+            num_tensors, self._num_spread, self._num_products, TILE * widest, max(4 * widest, ROWS * PANEL),
+            max(6, ROWS * taps),
         )  # fmt: skip
+        return arguments, len(policy) - 1, sizes
 
     def _step(self, layer: TapLayer) -> PackedLayer:
         source, target = layer.source, layer.target
@@ -187,32 +150,18 @@ def _places(program: LayerProgram, zeros: int) -> tuple[list[int], int]:
 
     The observation and the answers keep theirs: the channels that fill up the observation stay zero.
     """
+    tensors = program.observation, *(layer.target for layer in program.layers)
+    size = max(rows.cells * _up(rows.channels) for rows in tensors) * POSITIONS
     last_use = {
-        0: len(program.layers),
-        program.policy.number: len(program.layers),
-        program.value.number: len(program.layers),
-    }
-    for index, layer in enumerate(program.layers):
-        for rows in (layer.source, layer.residual):
-            if rows is not None:
-                last_use[rows.number] = max(last_use.get(rows.number, 0), index)
-    starts, free, end = list[int](), list[tuple[int, int]](), zeros
-    sizes = [
-        rows.cells * _up(rows.channels) * POSITIONS
-        for rows in (program.observation, *(layer.target for layer in program.layers))
-    ]
-    for number, size in enumerate(sizes):
-        fitting = [place for place in free if place[1] >= size]
-        if fitting:
-            taken = min(fitting, key=lambda place: place[1])
-            free.remove(taken)
-        else:
-            taken = (end, size)
-            end += size
-        starts.append(taken[0])
-        sizes[number] = taken[1]
+        rows.number: i for i, layer in enumerate(program.layers) for rows in (layer.source, layer.residual) if rows
+    } | dict.fromkeys((0, program.policy.number, program.value.number), len(program.layers))
+    starts, free, end = list[int](), list[int](), zeros
+    for number in range(len(tensors)):
+        if not free:
+            free, end = [end], end + size
+        starts.append(free.pop())
         # layer `number` comes next, and what the one before needed last is free after it
-        free += [(starts[other], sizes[other]) for other in range(number + 1) if last_use.get(other, -1) == number - 1]
+        free += [starts[other] for other in range(number + 1) if last_use.get(other, -1) == number - 1]
     return starts, end
 
 
