@@ -26,7 +26,7 @@ from alphazero.storage.manifest import check_run_folder
 from alphazero.storage.run_names import choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.growth import with_sizes_of
+from alphazero.training.parts.lineup import with_sizes_of
 from alphazero.training.run import TrainedRun
 from alphazero.training.selfplay import ValueTargets
 

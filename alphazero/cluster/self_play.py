@@ -27,7 +27,7 @@ from alphazero.training.parts.arrivals import HEADER_BYTES, Chunk, raw_bytes, un
 from alphazero.training.plan import Assignment, Workers
 from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlayCounts, Until, Worker
-from alphazero.training.selfplay.past import saved_arrays
+from alphazero.training.selfplay.games import saved_arrays
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from alphazero.training.worker_process import TrainingJob, WorkerSettings
 
@@ -88,7 +88,7 @@ class AllHosts(Worker):
         self._counts, self.cpu_seconds = SelfPlayCounts(), 0.0
         self.bytes = self.positions = 0
         """The counts of all chunks so far."""
-        self._shown: list[tuple[FinishedGame, int]] = []
+        self._shown: list[FinishedGame] = []
         self._wants_shown = True
         self._sent: int | None = None
         self._arrived = threading.Event()
@@ -212,7 +212,7 @@ class AllHosts(Worker):
         versions = self.versions
         return np.array([len(versions) - bisect.bisect_right(versions, w) for w in self.taken.games[:, 2]], np.int64)
 
-    def finished_games(self) -> list[tuple[FinishedGame, int]]:
+    def finished_games(self) -> list[FinishedGame]:
         """As in Worker."""
         return self._shown
 

@@ -55,8 +55,7 @@ from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.journal import show_figures
-from alphazero.training.parts.resume import read_state
-from alphazero.training.parts.store import ORIGINS
+from alphazero.training.parts.resume import ORIGINS, read_state
 from alphazero.training.run import example_config
 
 logger = logging.getLogger(__name__)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, fields
 from pathlib import Path
 
@@ -180,15 +181,11 @@ class TrainingSet:
 
         The next one is made on a thread of its own while the network learns from the last.
         """
-        last: Future[Batch] | None = None
         with ThreadPoolExecutor(1) as pool:
-            for rows, symmetries in draws:
-                following = pool.submit(self.batch, rows, symmetries)
-                if last is not None:
-                    yield last.result()
-                last = following
-            if last is not None:
-                yield last.result()
+            waiting = (pool.submit(self.batch, rows, symmetries) for rows, symmetries in draws)
+            for batch, _ in itertools.pairwise(itertools.chain(waiting, [None])):
+                assert batch is not None
+                yield batch.result()
 
     def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The rows and symmetries of `count` batches, as `batch` takes them.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import functools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -137,87 +137,51 @@ def _show(value: object) -> str:
 
 # --- pictures --------------------------------------------------------------------------------------------------------
 
+CURVES = {
+    "policy loss": ("policy_loss", "policy_entropy"),
+    "value loss": ("value_loss",),
+    "gate: the candidate's score": ("gate_score",),
+    "policy surprise": ("policy_surprise",),
+    "value calibration error": ("value_calibration_error",),
+    "shares of positions": ("distinct_positions", "drawn_positions", "cache_hits"),
+    "plies per game": ("plies_per_game",),
+    "simulations per second": ("simulations_per_s",),
+    "seconds of a generation": ("self_play_seconds", "learning_seconds", "gate_seconds"),
+    "positions in the window": ("window_positions",),
+    "learning rate": ("learning_rate",),
+}
+"""The figures in each picture, by its title."""
+
 
 def _pictures(lines: Lines) -> str:
-    benchmark = lines[-1].get("benchmark_figures", ())
-    drawn: list[tuple[str, Callable[[Axes, Lines], None]]] = [
-        *((name.replace("_", " "), _curves(name)) for name in benchmark),
-        ("policy loss", _curves("policy_loss", "policy_entropy")),
-        ("value loss", _curves("value_loss")),
-        ("gate: the candidate's score", _gate),
-        ("policy surprise", _curves("policy_surprise")),
-        ("value against outcome, last generation", _calibration),
-        ("value calibration error", _curves("value_calibration_error")),
-        ("shares of positions", _curves("distinct_positions", "drawn_positions", "cache_hits")),
-        ("plies per game", _curves("plies_per_game")),
-        ("simulations per second", _curves("simulations_per_s")),
-        ("seconds of a generation", _seconds),
-        ("positions in the window", _curves("window_positions")),
-        ("learning rate", _curves("learning_rate")),
-    ]
-    return f'<div class="pictures">{"".join(_picture(title, lines, draw) for title, draw in drawn)}</div>'
+    curves = {name.replace("_", " "): (name,) for name in lines[-1].get("benchmark_figures", ())} | CURVES
+    pictures = [_picture(title, functools.partial(_draw_curves, lines, names)) for title, names in curves.items()]
+    pictures.append(_picture("value against outcome, last generation", functools.partial(_draw_calibration, lines[-1])))
+    return f'<div class="pictures">{"".join(pictures)}</div>'
 
 
-def _picture(title: str, lines: Lines, draw: Callable[[Axes, Lines], None]) -> str:
+def _picture(title: str, draw: Callable[[Axes], None]) -> str:
     figure = new_figure(6.0, 3.4)
     axes = figure.add_subplot()
     axes.set_title(title, parse_math=False)
     axes.grid(alpha=0.3)
-    draw(axes, lines)
+    draw(axes)
     return embed(title, figure)
 
 
-def _times(axes: Axes, lines: Lines) -> list[float]:
-    """The time after each generation, and its unit under the picture."""
+def _draw_curves(lines: Lines, names: Sequence[str], axes: Axes) -> None:
+    """Each figure over time, where a generation has it."""
     unit, seconds = ("hours", 3600) if lines[-1]["seconds"] > 3 * 3600 else ("minutes", 60)
+    for name in names:
+        known = [(line["seconds"] / seconds, line[name]) for line in lines if line.get(name) is not None]
+        axes.plot(*zip(*known, strict=True) if known else ([], []), ".-", label=name.replace("_", " "))
     axes.set_xlabel(unit)
-    return [line["seconds"] / seconds for line in lines]
+    if len(names) > 1:
+        axes.legend()
 
 
-def _curves(*names: str) -> Callable[[Axes, Lines], None]:
-    """One line for each figure, where a generation has it."""
-
-    def draw(axes: Axes, lines: Lines) -> None:
-        for name in names:
-            _plot(axes, lines, name, name.replace("_", " "), ".-")
-        if len(names) > 1:
-            axes.legend()
-
-    return draw
-
-
-def _plot(axes: Axes, lines: Lines, name: str, label: str, style: str, promoted: bool | None = None) -> None:
-    """One figure over time, where a generation has it; of the promoted nets alone, or of the others, if so asked."""
-    known = [
-        (time, line[name])
-        for time, line in zip(_times(axes, lines), lines, strict=True)
-        if line.get(name) is not None and promoted in (None, line["promoted"])
-    ]
-    axes.plot(*zip(*known, strict=True) if known else ([], []), style, label=label)
-
-
-def _gate(axes: Axes, lines: Lines) -> None:
-    _plot(axes, lines, "gate_score", "promoted", ".", True)
-    _plot(axes, lines, "gate_score", "not promoted", "x", False)
-    axes.set_ylim(-0.02, 1.02)
-    axes.legend()
-
-
-def _calibration(axes: Axes, lines: Lines) -> None:
-    bins = lines[-1].get("value_calibration", [])
+def _draw_calibration(line: Mapping[str, Any], axes: Axes) -> None:
+    bins = line.get("value_calibration", [])
     axes.plot([-1, 1], [-1, 1], color="gray", linewidth=1)
     axes.plot([value for value, _, _ in bins], [outcome for _, outcome, _ in bins], marker="o")
     axes.set(xlabel="value", ylabel="mean outcome")
-
-
-def _seconds(axes: Axes, lines: Lines) -> None:
-    parts = ("self_play_seconds", "learning_seconds", "gate_seconds")
-    playing, *others = [[line.get(name) or 0.0 for line in lines] for name in parts]
-    whole = [end - begin for begin, end in itertools.pairwise([0.0, *(line["seconds"] for line in lines)])]
-    # on a cluster, games go on while the network learns: one second must not be drawn twice
-    alone = [max(0.0, total - sum(known)) for total, *known in zip(whole, *others, strict=True)]
-    heights = [list(map(min, playing, alone)), *others]
-    rest = [max(0.0, total - sum(known)) for total, *known in zip(whole, *heights, strict=True)]
-    labels = [*(name.removesuffix("_seconds").replace("_", "-") for name in parts), "other"]
-    axes.stackplot(_times(axes, lines), *heights, rest, labels=labels)
-    axes.legend(loc="lower left")

@@ -17,7 +17,7 @@ import torch
 from alphazero._version import __version__
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path
+from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path, warn_once
 from alphazero.game.laws import Laws
 from alphazero.interruption import listening
 from alphazero.invocation import option
@@ -37,7 +37,8 @@ from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.growth import check_growth, read_net_settings
+from alphazero.training.parts.lineup import check_growth, read_net_settings
+from alphazero.training.parts.scores import describe_matches
 from alphazero.training.parts.trackers import WANDB_FILE, Wandb, check_wandb
 from alphazero.training.plan import Elsewhere, RunPlan
 from alphazero.training.report import make_report
@@ -73,9 +74,7 @@ class TrainedRun:
     def config(self) -> RunConfig:
         """The settings of the run, less opponents that run code: no file of a run starts any."""
         settings, where = read_settings(self.folder)["settings"], str(self.folder / "config.json")
-        config, left_out = _without_code(config_from_dict(RunConfig, settings, where, like=example_config(self.loaded)))
-        _say_left_out(left_out)
-        return config
+        return _without_code(config_from_dict(RunConfig, settings, where, like=example_config(self.loaded)))
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
@@ -120,8 +119,7 @@ class ReadRun(NamedTuple):
     seed: int
     threads: int
     config: RunConfig
-    left_out: tuple[str, ...] = ()
-    """Opponents that run code, which no file of a run starts; `config` is without them."""
+    """Without opponents that run code."""
 
     def as_dict(self) -> dict[str, Any]:
         """As the file holds it."""
@@ -151,7 +149,7 @@ def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name:
             f"{option('game', saved['game'])}"
         )
     config = config_from_dict(RunConfig, saved["settings"], str(folder / "config.json"), like)
-    return ReadRun(saved["game"], saved["seed"], saved["threads"], *_without_code(config))
+    return ReadRun(saved["game"], saved["seed"], saved["threads"], _without_code(config))
 
 
 def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
@@ -163,20 +161,16 @@ def _is_of_file(folder: Path, names: set[str], own_name: str) -> bool:
         return False
 
 
-def _without_code(config: RunConfig) -> tuple[RunConfig, tuple[str, ...]]:
-    """The settings without opponents that run code, and those opponents."""
+def _without_code(config: RunConfig) -> RunConfig:
+    """The settings without opponents that run code; says so."""
     opponents = config.evaluation.opponents
-    left_out = tuple(name for name in opponents if ContestantText.parse(name).runs_code)
-    kept = tuple(name for name in opponents if name not in left_out)
-    return replace(config, evaluation=replace(config.evaluation, opponents=kept)), left_out
-
-
-def _say_left_out(opponents: Sequence[str]) -> None:
-    if opponents:
-        logger.warning(
-            "a run folder never starts code, so %s is left out of the matches at the end: name it again by %s",
-            " and ".join(opponents), option("evaluation.opponents"),
-        )  # fmt: skip
+    kept = tuple(name for name in opponents if not ContestantText.parse(name).runs_code)
+    if left_out := [name for name in opponents if name not in kept]:
+        warn_once(
+            f"a run folder never starts code, so {' and '.join(left_out)} takes part in the matches at the end only if "
+            f"you name it again by {option('evaluation.opponents')}"
+        )
+    return replace(config, evaluation=replace(config.evaluation, opponents=kept))
 
 
 @usual_torch()
@@ -232,15 +226,14 @@ def train(
         torch.manual_seed(seed)
         changed = _changes(saved.as_dict(), settings) if saved else []
         trackers = _make_trackers(wandb, run, settings)
-        coach = Coach(plan, run, trackers, stop)
+        coach = Coach(plan, run, [tracker.add for tracker in trackers], stop)
         try:
             with coach:
                 # not sooner: settings that are refused must not be met again by the next --resume, nor told as changed
-                _say_left_out(sorted(set(saved.left_out) - set(config.evaluation.opponents)) if saved else [])
                 for line in changed:
                     logger.info("changed on resume: %s", line)
                 run.write_config(settings if changed else run.config)
-                logger.info("%s", coach.matches.describe(opponents))
+                logger.info("%s", describe_matches(coach, opponents))
                 on_start(coach)
                 coach.run()
                 return TrainedRun(loaded, run.path, evaluation=coach.evaluate(opponents))

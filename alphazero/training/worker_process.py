@@ -21,7 +21,7 @@ from dataclasses import astuple, dataclass, replace
 from multiprocessing.connection import Connection
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -118,8 +118,8 @@ class WorkerProcess(Worker):
         context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
         self._stop = stop
         self.shared = context.Array("q", [0] * 7, lock=False)  # a process that dies would take a lock with it
-        self._connection, theirs = context.Pipe()
-        self.process = start_worker(functools.partial(_serve, settings), self._connection, theirs, self.shared)
+        self.connection, theirs = context.Pipe()
+        self.process = start_worker(functools.partial(_serve, settings), self.connection, theirs, self.shared)
 
     def ask(self, command: str, *arguments: Any, is_over: Callable[[], bool] = lambda: False) -> Any:
         """The answer to a command; raises what the process raised. Once `is_over()`, the process is told to stop.
@@ -128,14 +128,14 @@ class WorkerProcess(Worker):
         """
         until = math.inf
         try:
-            self._connection.send((command, arguments))
-            while not self._connection.poll(PAUSE):
+            self.connection.send((command, arguments))
+            while not self.connection.poll(PAUSE):
                 if is_over() and not self.shared[STOP]:
                     self.shared[STOP], until = 1, time.monotonic() + SECONDS_TO_ANSWER
                 gone = not self.process.is_alive() or time.monotonic() > until
-                if gone and not self._connection.poll():
+                if gone and not self.connection.poll():
                     raise EOFError
-            kind, answer = self._connection.recv()
+            kind, answer = self.connection.recv()
         except (EOFError, OSError):
             if self._stop.is_set():  # whoever asked for it may have asked the process as well
                 raise Stopped from None
@@ -151,11 +151,6 @@ class WorkerProcess(Worker):
             raise RuntimeError(f"in a process of self-play:\n{answer}")
         return answer
 
-    def ask_to_end(self) -> None:
-        """`end_all` without waiting."""
-        self.shared[STOP] = 1
-        self._connection.close()
-
     def get_ready(self) -> None:
         """Waits until the process could play."""
         self.ask("get_ready", self._weights())
@@ -166,31 +161,22 @@ class WorkerProcess(Worker):
         return int(self.shared[CPU_MILLISECONDS]) / 1000
 
     def counts(self) -> SelfPlayCounts:
-        """As in Worker, a moment ago."""
         return SelfPlayCounts(*self.shared[COUNTS])
 
     def play(self, num_games: int, until: Until = NO_LIMIT) -> Samples:
-        """As in Worker, by the weights of now."""
         is_over, *limits = until
-        samples: Samples = self.ask("play_by", self._weights(), num_games, *limits, is_over=is_over)
-        return samples
+        return cast(Samples, self.ask("play_by", self._weights(), num_games, *limits, is_over=is_over))
 
-    def finished_games(self) -> list[tuple[FinishedGame, int]]:
-        """As in Worker."""
-        finished: list[tuple[FinishedGame, int]] = self.ask("finished_games")
-        return finished
+    def finished_games(self) -> list[FinishedGame]:
+        return cast(list[FinishedGame], self.ask("finished_games"))
 
     def state(self) -> dict[str, np.ndarray]:
-        """As in Worker."""
-        state: dict[str, np.ndarray] = self.ask("state")
-        return state
+        return cast(dict[str, np.ndarray], self.ask("state"))
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """As in Worker."""
         self.ask("restore", state)
 
     def begin_at(self, first_game: int) -> None:
-        """As in Worker."""
         self.ask("begin_at", first_game)
 
     def close(self) -> None:
@@ -201,7 +187,8 @@ class WorkerProcess(Worker):
 def end_all(children: Sequence[WorkerProcess]) -> None:
     """Ends the processes; kills those that have not ended by themselves SECONDS_TO_LEAVE from now."""
     for child in children:
-        child.ask_to_end()
+        child.shared[STOP] = 1
+        child.connection.close()
     until = time.monotonic() + SECONDS_TO_LEAVE
     for child in children:
         child.process.join(max(0.0, until - time.monotonic()))
@@ -226,20 +213,13 @@ def _serve(settings: WorkerSettings, connection: Connection, shared: Any) -> Non
                     made[kind] = kind(settings, shared)
                 answer = "done", getattr(made[kind], command)(*arguments)
             except InputError as error:
-                answer = "mistake", _as_sentence(error)
+                answer = "mistake", error
             except Exception:
                 answer = "bug", traceback.format_exc()
             shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
             connection.send(answer)
             if kind is ServedLearner and answer[0] != "done":  # others must not wait for it
                 os._exit(1)
-
-
-def _as_sentence(error: InputError) -> InputError:
-    """The same kind of error with the message alone, which can be sent."""
-    with contextlib.suppress(TypeError):
-        return type(error)(str(error))
-    return InputError(str(error))
 
 
 class ServedLearner:
@@ -277,7 +257,7 @@ class ServedSelfPlay(SelfPlay):
 
     def __init__(self, settings: WorkerSettings, shared: Any):
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
-        self._shared, config = shared, settings.config
+        self._shared, self._shown_at, config = shared, 0.0, settings.config
         self._net.use_threads(1)
         evaluate = make_evaluators(kernels, self._net, 1, config.cache_size)[0]
         super().__init__(
@@ -294,21 +274,19 @@ class ServedSelfPlay(SelfPlay):
         """Plays by the checkpoint `weights`; shows the counts to the parent meanwhile."""
         self._net.load(weights)
         self.forget()
-        over = threading.Event()
-        thread = threading.Thread(target=self._show_counts, args=(over,), daemon=True)
-        thread.start()
-        try:
-            return self.play(num_games, Until(lambda: bool(self._shared[STOP]), seconds, most_seconds))
-        finally:
-            over.set()
-            thread.join()
+        samples = self.play(num_games, Until(self._is_over, seconds, most_seconds))
+        self._show_counts()
+        return samples
 
-    def _show_counts(self, over: threading.Event) -> None:
-        last = False
-        while not last:
-            last = over.wait(PAUSE)
-            self._shared[COUNTS] = astuple(self.counts())
-            self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
+    def _is_over(self) -> bool:
+        if time.monotonic() > self._shown_at + PAUSE:
+            self._show_counts()
+        return bool(self._shared[STOP])
+
+    def _show_counts(self) -> None:
+        self._shown_at = time.monotonic()
+        self._shared[COUNTS] = astuple(self.counts())
+        self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
 
 
 def make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:

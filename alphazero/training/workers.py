@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
 from alphazero.errors import count_of
@@ -14,15 +17,15 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
 from alphazero.training.plan import Assignment, Workers, cannot_be_imported
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts
-from alphazero.training.selfplay.calibration import bytes_of_search, choose_slots, rate_on_device, rate_on_processor
-from alphazero.training.selfplay.threads import share_under_lock, threads_that_pay
-from alphazero.training.together import Together, raise_first
-from alphazero.training.worker_process import TrainingJob, WorkerProcess, end_all
+from alphazero.training.selfplay.calibration import bytes_of_tree, choose_slots, rate_on_device, rate_on_processor
+from alphazero.training.worker_process import SECONDS_TO_LEAVE, TrainingJob, WorkerProcess, end_all
 
 logger = logging.getLogger(__name__)
 
 FEW = 4
 """So many threads always share a process: a process takes seconds to start, and half a gigabyte."""
+SECONDS_UNDER_LOCK = 60e-6
+"""Time of a step of self-play for which a thread holds Python's lock, or waits for it to wake up."""
 
 
 class LocalWorkers(Workers):
@@ -57,17 +60,15 @@ class LocalWorkers(Workers):
         self.all += children
 
     def get_ready(self) -> None:
-        """Waits until the processes could play."""
         processes = [worker for worker in self.all if isinstance(worker, WorkerProcess)]
         with ThreadPoolExecutor(max(1, len(processes))) as pool:
             raise_first([pool.submit(worker.get_ready) for worker in processes])
 
     def describe(self) -> str:
-        """The place of the trees, the number of games at once and the speed of the networks, as a phrase."""
         devices = ", ".join(self._plan.devices)
         trees = "the processor"
         if self._on_gpu:
-            each = bytes_of_search(self._kernels, self._plan.config.search, self.num_slots)
+            each = self.num_slots * bytes_of_tree(self._kernels, self._plan.config.search)
             trees = f"the GPU ({self._each * each / 1e9:.1f} GB)"
         library = describe_inference(self._assignment.inference())
         return (
@@ -77,7 +78,6 @@ class LocalWorkers(Workers):
 
     @property
     def share_of_match(self) -> float:
-        """The share of self-play's speed that a match in this process has."""
         plan = self._plan
         if not plan.loaded.game.compiled:
             return 1 / len(self.all)
@@ -85,7 +85,7 @@ class LocalWorkers(Workers):
         return 1 / len(plan.devices) if plan.device_kinds[0] == "cuda" else 1.0
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float:
-        """The share of the networks' capacity in that time that self-play used; on a GPU nothing is cached."""
+        # on a GPU nothing is cached
         return (played.simulations if self._on_gpu else played.evaluations) / seconds / self._network_rate
 
     def close(self) -> None:
@@ -97,7 +97,6 @@ class LocalWorkers(Workers):
             self.all.clear()
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """As `Together.learn`, with the further devices."""
         return self.together.learn(trainer, job, learn_here)
 
     # --- making them -------------------------------------------------------------------------------------------------
@@ -116,13 +115,13 @@ class LocalWorkers(Workers):
             return 0
         if self._on_gpu or self._each <= FEW:
             return self._each
-        rate = self._network_rate / self._total
-        share = share_under_lock(self._kernels, plan.config.search, num_slots, rate)
-        count = threads_that_pay(share, self._each)
+        # about so many threads each keep 80% of a lonely one's speed (docs/results/speed.md has the model)
+        step = num_slots * self._total / self._network_rate
+        count = min(self._each, 1 + int(step / SECONDS_UNDER_LOCK))
         if count < self._each:
             logger.info(
-                "%d of %d workers are processes of their own, since each would hold Python's lock for %.0f%% of a step "
-                "as a thread", self._total - count, self._total, 100 * share,
+                "%d of %d workers are processes of their own, since threads would wait for Python's lock",
+                self._total - count, self._total,
             )  # fmt: skip
         return count
 
@@ -159,3 +158,73 @@ class LocalWorkers(Workers):
             game_stride=self._total,
         )  # fmt: skip
         return WorkerProcess(settings, lambda: run.playing()[1], run.stop)
+
+
+# --- learning on several devices ---
+
+
+class Together:
+    """The processes that learn beside this one; none where there is one device."""
+
+    def __init__(self, children: Sequence[WorkerProcess], on_processor: bool):
+        self.children, self._on_processor = children, on_processor
+        self._meeting: contextlib.ExitStack | None = None
+        """As long as they are connected: ends that, and removes the folder in which they have met."""
+
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+        """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
+        if not self.children:
+            return learn_here()
+        pool = ThreadPoolExecutor(len(self.children))
+        if self._meeting is None:
+            self._meet(trainer, pool)
+        parts = [pool.submit(child.ask, "learn", job) for child in self.children]
+        for part in parts:
+            part.add_done_callback(self._end_if_failed)
+        try:
+            with _their_reasons_first(parts):
+                found = learn_here()
+        finally:
+            pool.shutdown(wait=False)
+        raise_first(parts)
+        return found
+
+    def _end_if_failed(self, part: Future[None]) -> None:
+        """Frees those who would wait for a process that has failed; on the processor its closed connections do."""
+        if part.exception() is not None and not self._on_processor:
+            self.leave()
+
+    def leave(self) -> None:
+        """Ends the connections between those who learn together; a second call does nothing."""
+        meeting, self._meeting = self._meeting, None
+        if meeting:
+            meeting.close()
+
+    def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> None:
+        # all networks are made before: one that fails later is waited for
+        raise_first([pool.submit(child.ask, "make") for child in self.children])
+        with contextlib.ExitStack() as stack:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
+            size, meeting = 1 + len(self.children), Path(folder) / "meeting"
+            parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.children, start=1)]
+            with _their_reasons_first(parts):
+                stack.callback(trainer.join(meeting, 0, size))
+            raise_first(parts)
+            self._meeting = stack.pop_all()
+
+
+@contextlib.contextmanager
+def _their_reasons_first(parts: Sequence[Future[None]]) -> Iterator[None]:
+    """Lets a process that has failed say why, where torch here says only that it has left."""
+    try:
+        yield
+    except RuntimeError:  # what torch raises; or the fault is ours
+        over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
+        raise_first(list(over))
+        raise
+
+
+def raise_first(parts: Sequence[Future[None]]) -> None:
+    """Waits for all of them; raises the first error."""
+    for part in parts:
+        part.result()

@@ -29,7 +29,6 @@ from alphazero.storage.arrays import pack_npz
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.parts.arrivals import Arrivals, Chunk, join, pack, raw_bytes, unpack, without
 from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.store import Store
 from alphazero.training.plan import Assignment, RunPlan
 from alphazero.training.selfplay import FinishedGame, SelfPlay
 from alphazero.training.selfplay.shown_games import actions_of
@@ -115,7 +114,7 @@ def test_each_game_has_its_first_weights(chunks: list[Chunk]):
 
 def test_the_first_chunk_shows_games_and_the_others_do_not(chunks: list[Chunk]):
     assert len(chunks[0].shown) == 4 and not chunks[1].shown
-    for finished, _ in chunks[0].shown:
+    for finished in chunks[0].shown:
         assert finished.number in numbers_of(chunks[0]) and len(finished.states) >= 6
 
 
@@ -207,8 +206,8 @@ def test_a_chunk_that_cannot_be_is_refused(chunks: list[Chunk], change, message:
 
 
 def test_a_game_to_show_that_ends_before_its_random_plies_do_is_left_out():
-    finished = FinishedGame(0, np.zeros((1, 2), np.uint64))
-    ends = [actions_of(GAME.game, replace(finished, number=number), SEED, 9) for number in range(50)]
+    finished = FinishedGame(0, np.zeros((1, 2), np.uint64), 9)
+    ends = [actions_of(GAME.game, finished._replace(number=number), SEED) for number in range(50)]
     assert ends == [None] * 50, "nine random plies of tic-tac-toe go past the end of most games"
 
 
@@ -456,7 +455,7 @@ def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: Clust
 def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder: RunFolder):
     """Killed between its line and its manifest, a generation is played again."""
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
-    lineup = Lineup(plan, Store(folder, plan), threading.Event(), None, None)
+    lineup = Lineup(plan, folder, threading.Event(), None, None)
     for generation in (1, 2, 3):
         folder.append_metrics({"generation": generation, "promoted": generation != 2, "seconds": 1.0})
     assert lineup._make_workers(None, 2).worker.versions == [0, 1]

@@ -19,11 +19,12 @@ from alphazero.cluster.host import Host, Parcel
 from alphazero.cluster.pool import Pool
 from alphazero.cluster.self_play import AllHosts
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training import loop
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, LearnerConfig, RunConfig
+from alphazero.training.parts import gate
 from alphazero.training.parts.arrivals import Arrivals, Chunk, unpack
-from alphazero.training.parts.gate import Gate
-from alphazero.training.parts.store import UNCONTESTED
+from alphazero.training.parts.gate import UNCONTESTED
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.fake import FakeCluster, machine, run_out_of_patience
@@ -217,7 +218,7 @@ def test_the_games_of_a_net_and_of_the_larger_one_after_it_have_different_number
     assert train(GAME, replace(QUICK, generations=1), smaller, threads=1).generation == 1
     folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b")])
     monkeypatch.setattr(Pool, "close", close_later)
-    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
+    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
     larger = replace(QUICK.net, channels=QUICK.net.channels + 2)
     coach = play(folder, cluster, 4, replace(QUICK, gate=GateConfig(), initial_net=str(smaller), net=larger))
     assert coach.lineup.best_generation == 2 and len(cluster.actors) == 4
@@ -230,7 +231,7 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
 ):
     """After a resume the next generation may be there already, and nothing says how fast the hosts are."""
     folder, gates, late = tmp_path / "run", list[int](), threading.Event()
-    monkeypatch.setattr(Gate, "_play", lambda self, number, games, threshold: gates.append(games) or dict(UNCONTESTED))
+    monkeypatch.setattr(gate, "_play", lambda run, number, games, last: gates.append(games) or dict(UNCONTESTED))
     config = replace(QUICK, gate=GateConfig(games=1_000_000, simulations=64), minutes=1.0)
     play(folder, FakeCluster([machine("a")]), 1, config)
     games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)

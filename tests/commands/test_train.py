@@ -25,7 +25,6 @@ from alphazero.errors import InputError, RunFolderError
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.manifest import read_config
 from alphazero.storage.run_names import choose_folder
-from alphazero.training.parts.gate import Gate
 from alphazero.training.run import TrainedRun
 from tests.storage.resealing import reseal_config
 
@@ -147,7 +146,7 @@ def test_a_run_from_python_takes_the_sizes_of_the_net_to_begin_with(monkeypatch,
 def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, tmp_path, finished, monkeypatch):
     flags = ["--net.channels", "12", "--gate.threshold", "1"]
     figures = {"promoted": False, "gate_score": 0.0, "gate_games": 4, "gate_distinct_games": 4, "gate_seconds": 0.1}
-    monkeypatch.setattr(Gate, "judge", lambda self, generation: generation.figures.update(figures))
+    monkeypatch.setattr("alphazero.training.loop.judge", lambda run, generation: generation.figures.update(figures))
     assert run_command(main, [*start_from(f"{finished}:1", "--run", str(tmp_path / "next")), *flags]) == 0
     assert f"No candidate has passed the gate: the best net is still {finished}:1. With" in capsys.readouterr().out
 

@@ -38,7 +38,7 @@ from alphazero.training.config import RunConfig
 from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.report import _matches, read_evaluation
-from alphazero.training.selfplay.past import saved_arrays
+from alphazero.training.selfplay.games import saved_arrays
 
 SIZES = {"blocks": 1, "channels": 4, "head_channels": 2, "value_hidden": 4}
 SLOTS, SAMPLES = 3, 20

@@ -197,7 +197,7 @@ def read_figures(data: Any, folder: Path) -> None:
     (folder / METRICS).write_bytes(data if isinstance(data, bytes) else as_bytes(data) + b"\n")
     for line in (lines := read_metrics(folder)):
         Watch().new_warnings(line)
-    describe_progress(lines, {"accuracy": 0.5}, "accuracy", None)
+    describe_progress(lines, {"accuracy": 0.5}, None)
 
 
 def read_holder(data: bytes, folder: Path) -> None:

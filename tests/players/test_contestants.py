@@ -30,7 +30,7 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import sha256_of
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.parts.growth import read_net_settings
+from alphazero.training.parts.lineup import read_net_settings
 
 TIC_TAC_TOE, CONNECT_4 = registry.load("tictactoe"), registry.load("connect4")
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
@@ -14,9 +16,9 @@ from alphazero.search.cuda_memory import SimulatedMemory
 from alphazero.search.cuda_search import room_for
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import as_many_as_fit
-from alphazero.search.tree import HOST
+from alphazero.search.tree import Memory
 from alphazero.training.selfplay import calibration
-from alphazero.training.selfplay.calibration import bytes_of_search, calls_per_second, choose_slots
+from alphazero.training.selfplay.calibration import bytes_of_tree, calls_per_second, choose_slots
 
 CONFIG = SearchConfig(num_simulations=8)
 
@@ -81,20 +83,29 @@ def test_no_memory_for_the_networks_answers_is_said_in_a_sentence(kernels, monke
 
 
 def test_trees_get_half_of_the_free_memory(kernels, monkeypatch):
-    each = bytes_of_search(kernels, CONFIG, 1)
+    each = bytes_of_tree(kernels, CONFIG)
     tried = plant(monkeypatch, {64: 10, 128: 20, 200: 30}, free=2 * 2 * 200 * each)
     assert choose_slots(kernels, None, CONFIG, 2, 4096) == 200 and tried == [64, 128, 200]
 
 
 @pytest.mark.parametrize("name", ["connect4", "othello6"])
-def test_the_bytes_are_those_of_the_arrays(name):
+def test_the_bytes_are_those_of_all_arrays(name):
     kernels = Kernels(registry.load(name).game)
-    tree, work = room_for(kernels, CONFIG, 3, HOST)
-    own = [array for array in (*tree, *work) if array.base is None]
-    block = tree.prior.base  # of what a walk reads at a node
-    while block.base is not None:
-        block = block.base
-    assert bytes_of_search(kernels, CONFIG, 3) == sum(array.nbytes for array in own) + block.nbytes
+
+    class Counter(Memory):
+        """Allocates nothing and counts the bytes."""
+
+        num_bytes = 0
+
+        def zeros(self, shape, kind):
+            self.num_bytes += math.prod(shape) * np.dtype(kind).itemsize
+            return np.zeros((0,) * len(shape), kind)
+
+        def part(self, array, at):
+            return array
+
+    room_for(kernels, CONFIG, 3, counter := Counter())
+    assert bytes_of_tree(kernels, CONFIG) == pytest.approx(counter.num_bytes / 3, rel=0.01)
 
 
 def test_a_search_that_does_not_fit_is_halved_until_it_does(caplog, monkeypatch):

@@ -30,6 +30,7 @@ from alphazero.storage.formats import EVALUATION_SEAL
 from alphazero.storage.manifest import latest_manifest
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training import loop
 from alphazero.training.coach import Coach
 from alphazero.training.config import (
     EvaluationConfig,
@@ -42,11 +43,10 @@ from alphazero.training.config import (
 from alphazero.training.parts import gate as gate_module
 from alphazero.training.parts import pace as pace_module
 from alphazero.training.parts import scores as scores_module
-from alphazero.training.parts.gate import Gate
 from alphazero.training.parts.journal import OF_PROGRESS, Journal
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace, seconds_left
-from alphazero.training.parts.scores import Scores
+from alphazero.training.parts.scores import benchmark_figures, play_against
 from alphazero.training.plan import RunPlan
 
 TINY = RunConfig(
@@ -203,8 +203,8 @@ def test_plies_per_game_are_those_of_games_that_are_over(tmp_path):
 
 
 def gate_that_passes(generation: int):
-    """In place of `Gate.judge`."""
-    return lambda self, now: now.figures.update(gate_score=0.5, promoted=now.number == generation, gate_games=6)
+    """In place of `judge`."""
+    return lambda run, now: now.figures.update(gate_score=0.5, promoted=now.number == generation, gate_games=6)
 
 
 @pytest.fixture(scope="module")
@@ -217,12 +217,12 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
 ):
     """Until then the games are those of a run that goes on with the other network, whose candidates do not pass."""
     caplog.set_level("INFO")
-    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
+    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
     grown = run_all(tmp_path / "grown", growing)
     said = [line for line in caplog.messages if "network of the new sizes" in line]
     assert len(said) == 3 and "begins untrained" in said[0] and "passes the gate" in said[1]
     assert "plays from now on, on cpu: trees" in said[2]
-    monkeypatch.setattr(Gate, "judge", gate_that_passes(0))
+    monkeypatch.setattr(loop, "judge", gate_that_passes(0))
     run_all(tmp_path / "same", replace(growing, net=TINY.net))
     for name in ("generation_0000.safetensors", "replay_0002.npz"):
         assert checksums(tmp_path / "grown")[name] == checksums(tmp_path / "same")[name], name
@@ -237,7 +237,7 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
 
 @pytest.mark.parametrize("stop_after", [pytest.param(1, marks=pytest.mark.slow), 2])
 def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, tmp_path, monkeypatch, stop_after):
-    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
+    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
     run_all(tmp_path / "whole", growing)
     run_in_two_parts(tmp_path / "resumed", stop_after, monkeypatch, growing)
     assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
@@ -246,7 +246,7 @@ def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, 
 @pytest.mark.slow
 def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing, tmp_path, monkeypatch, caplog):
     caplog.set_level("INFO")
-    monkeypatch.setattr(Gate, "judge", gate_that_passes(2))
+    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
     larger = replace(growing, net=replace(TINY.net, blocks=TINY.net.blocks + 1, channels=12))
     with RunFolder.create(tmp_path / "run", {}) as folder:
         coach = make_coach(folder, larger)
@@ -267,7 +267,7 @@ def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing,
 
 
 def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monkeypatch):
-    monkeypatch.setattr(Gate, "judge", gate_that_passes(0))
+    monkeypatch.setattr(loop, "judge", gate_that_passes(0))
     run_all(tmp_path / "run", replace(growing, generations=1))
     with RunFolder.open(tmp_path / "run") as folder, pytest.raises(InvalidSetting, match="the gate, which is off"):
         make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
@@ -314,18 +314,9 @@ def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(monkeypatch):
 def test_the_last_generation_is_known_before_its_gate(generation, minutes, before, last):
     pace = Pace(replace(TINY, minutes=minutes))
     pace.generation, pace.seconds = generation - 1, before
-    assert pace.is_last(10.0, []) == last
-
-
-def test_a_slow_gate_of_the_generations_before_counts_when_the_end_is_foreseen():
-    """Generation 2 played and learned for 6 s and took 30 s, five times as long, as this one of 10 s will."""
-    pace, times = Pace(replace(TINY, generations=99, minutes=2.0)), {"self_play_seconds": 4.0, "learning_seconds": 2.0}
-    lines = [{"generation": i, "seconds": s} | times for i, s in ((1, 8.0), (2, 38.0))]
-    pace.generation = 2
-    for pace.seconds, last in ((69.9, False), (70.0, True)):
-        assert pace.is_last(10.0, lines) == last
-    lines[1]["generation"] = pace.generation = 9
-    assert not pace.is_last(10.0, lines), "what lies between is lost"
+    assert pace.is_last(10.0) == last
+    pace.newest_seconds = 2 * 60.0  # this one will take no less
+    assert pace.is_last(10.0) == (last or minutes > 0)
 
 
 def test_a_run_whose_limits_are_used_up_says_so(undisturbed, tmp_path, caplog):
@@ -359,13 +350,14 @@ def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, 
 
 
 def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplog):
-    scores = Scores(None, None, lambda player: {"wins": np.float32(0.5), "depth": 3, "lost": math.nan, "far": math.inf})
-    for _ in range(2):
-        scored = scores.of(None)
-        assert scored == {"wins": 0.5, "depth": 3.0} and all(type(figure) is float for figure in scored.values())
+    def benchmark(player):
+        return {"wins": np.float32(0.5), "depth": 3, "lost": math.nan, "far": math.inf}
+
+    scored = benchmark_figures(benchmark, None)
+    assert scored == {"wins": 0.5, "depth": 3.0} and all(type(figure) is float for figure in scored.values())
     assert "no finite numbers for far, lost" in caplog.text
     with pytest.raises(InvalidSetting, match="a figure of the game's benchmark is called depth"):
-        scores.of(None, {"depth", "seconds"})
+        benchmark_figures(benchmark, None, {"depth", "seconds"})
 
 
 def test_a_benchmark_has_no_figure_of_the_runs_own_name(tmp_path):
@@ -384,7 +376,7 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     with RunFolder.create(path, {}) as folder:
         coach = make_coach(folder, replace(TINY, generations=1))
         coach.run()
-        coach.scores.benchmark = lambda player: {"planted": float(player.name == "best")}
+        coach.benchmark = lambda player: {"planted": float(player.name == "best")}
         (opponent,) = open_opponents(["random"], "--opponents", coach.plan.loaded, seed=0, threads=1)
         evaluation = coach.evaluate([opponent])
     (match,) = evaluation["matches"]
@@ -423,7 +415,7 @@ def test_matches_are_over_in_their_time(tmp_path, monkeypatch):
         ):
             coach.journal.lines = [{"plies_per_game": plies, "simulations_per_s": 0}]
             begin = now
-            assert least <= coach.matches.against(players[1], num_games, limit).num_games <= most
+            assert least <= play_against(coach, players[1], num_games, limit).num_games <= most
             # players get ready before, and whoever cannot be interrupted ends a ply that has begun in time
             assert now - begin <= 2 * ply_seconds + limit + 256 * ply_seconds
 

@@ -361,10 +361,10 @@ def test_a_run_keeps_its_health_and_a_resumed_one_goes_on_with_it(tmp_path, capl
 def test_figures_that_are_missing_or_no_shares_have_no_swing_to_warn_of(first, figures, expected):
     lines: list[dict[str, Any]] = []
     for generation, benchmark in enumerate(figures, start=1):
-        progress = describe_progress(lines, benchmark, first, None)
+        progress = describe_progress(lines, benchmark, None)
         lines.append({"generation": generation, **benchmark, **progress})
     assert [line["benchmark_oscillation"] for line in lines] == expected
-    assert describe_progress(lines, {}, "", 3) == {"generations_since_promotion": 3}, "a game without a benchmark"
+    assert describe_progress(lines, {}, 3) == {"generations_since_promotion": 3}, "a game without a benchmark"
 
 
 def test_the_positions_of_a_small_game_are_counted():

@@ -19,7 +19,7 @@ from alphazero.storage.manifest import latest_manifest, read_settings
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.parts.arrivals import most_games
 from alphazero.training.run import TrainedRun, read_saved, train
-from alphazero.training.selfplay.past import saved_arrays
+from alphazero.training.selfplay.games import saved_arrays
 from tests.storage.resealing import reseal_config, reseal_manifest
 from tests.training.test_coach import TINY
 

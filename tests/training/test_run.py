@@ -25,14 +25,12 @@ from alphazero.matches import arena, in_time
 from alphazero.nets.devices import begin_determinism
 from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training import plan
+from alphazero.training import loop, plan
 from alphazero.training.coach import Coach
 from alphazero.training.config import SelfPlayConfig
-from alphazero.training.parts import gate, journal, learning, lineup, self_play
+from alphazero.training.parts import gate, journal, lineup, steps
 from alphazero.training.parts.journal import Journal
-from alphazero.training.parts.learning import LearningStep
 from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.store import Store
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.run import TrainedRun, read_saved, train
@@ -70,7 +68,7 @@ def test_the_net_of_a_run_in_a_folder_called_best_is_its_own(tmp_path, monkeypat
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path, monkeypatch):
     """Nobody has to look for cycles: a notebook that trains often would keep every window meanwhile."""
-    parts, kinds = [], (Lineup, Journal, ReplayBuffer, Store)
+    parts, kinds = [], (Lineup, Journal, ReplayBuffer)
     for kind in kinds:
 
         def known(part, *arguments, begin=kind.__init__):
@@ -114,20 +112,20 @@ def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
 
 @pytest.mark.parametrize("how", ["event", "interrupt"])
 def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch, how):
-    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), LearningStep.learn
+    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), loop.learn
 
-    def learn_once(self, generation, num_new):
+    def learn_once(run, generation, num_new):
         if generation.number == 2:
             if how == "interrupt":
                 raise KeyboardInterrupt
             stop.set()
-        learn(self, generation, num_new)
+        learn(run, generation, num_new)
 
-    monkeypatch.setattr(LearningStep, "learn", learn_once)
+    monkeypatch.setattr(loop, "learn", learn_once)
     run = train(loaded, CONFIG, tmp_path / "run", threads=1, stop=stop)
     assert run.stopped and run.generation == 1 and not run.evaluation
     assert len(run.metrics) == 1 and run.net.card["parameters"] > 0
-    monkeypatch.setattr(LearningStep, "learn", learn)
+    monkeypatch.setattr(loop, "learn", learn)
     assert train(loaded, CONFIG, tmp_path / "run", threads=1, resume=True).generation == 2
 
 
@@ -292,7 +290,7 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     loaded = registry.load(SLOW)
     (rules,) = [module for module in sys.modules.values() if getattr(module, "__file__", None) == SLOW]
     clock = SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now, process_time=lambda: now, sleep=sleep)
-    for module in (rules, lineup, gate, journal, learning, self_play, games, plan, arena, in_time):
+    for module in (rules, lineup, gate, journal, steps, games, plan, arena, in_time):
         monkeypatch.setattr(module, "time", clock)
     caplog.set_level("INFO")
     config = replace(loaded.presets()["quick"], minutes=0.1, net=TINY.net)

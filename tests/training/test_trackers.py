@@ -93,7 +93,7 @@ def test_a_broken_tensorboard_is_skipped_and_said_once(tmp_path, monkeypatch, ca
     for generation in (1, 2):
         board.add({"generation": generation})
     (message,) = caplog.messages
-    assert message.startswith("TensorBoard cannot be loaded")
+    assert message.startswith("TensorBoard fails")
 
 
 def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch, caplog):

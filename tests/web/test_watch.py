@@ -139,13 +139,15 @@ def test_kept_games_do_not_depend_on_where_they_were_played(tmp_path):
     play = SelfPlay(kernels, SelfPlayConfig(random_plies=6), SearchConfig(num_simulations=4), evaluate, 8, seed=5)
     play.play(10)
     assert len(play.finished_games()) == MOST_GAMES
-    assert len({opening for _, opening in play.finished_games()}) > 1
-    for finished, opening in play.finished_games():
-        actions = actions_of(kernels.game, finished, 5, opening)
+    assert len({finished.opening_plies for finished in play.finished_games()}) > 1
+    for finished in play.finished_games():
+        actions, opening = actions_of(kernels.game, finished, 5), finished.opening_plies
         assert actions is not None and kernels.game.position(actions).terminal
         assert (kernels.game.position(actions).state == finished.states[-1]).all()
         assert len(actions) == opening + len(finished.states) - 1
-        assert actions_of(kernels.game, finished, 6, max(1, opening)) != actions, "another seed has other openings"
+        assert actions_of(kernels.game, finished._replace(opening_plies=max(1, opening)), 6) != actions, (
+            "another seed has other openings"
+        )
 
 
 def test_kept_games_are_sealed(folder, tmp_path):

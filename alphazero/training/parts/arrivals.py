@@ -55,7 +55,7 @@ class Chunk:
     """Since the worker's last chunk; games in progress count, too."""
     cpu_milliseconds: int = 0
     """The same."""
-    shown: list[tuple[FinishedGame, int]] = field(default_factory=list)
+    shown: list[FinishedGame] = field(default_factory=list)
     """As `Worker.finished_games`."""
 
     @property
@@ -70,14 +70,13 @@ def raw_bytes(game: Game, num_samples: int, num_games: int) -> int:
 
 def pack(chunk: Chunk) -> bytes:
     """The chunk as bytes; equal chunks give equal bytes."""
-    shown = [(finished.number, len(finished.states), plies) for finished, plies in chunk.shown]
-    states = [finished.states for finished, _ in chunk.shown]
+    shown = [(finished.number, len(finished.states), finished.opening_plies) for finished in chunk.shown]
     words = chunk.samples.states.shape[1]
     return pack_npz(chunk.samples.arrays() | {
         "games": chunk.games,
         "counts": np.array([*astuple(chunk.counts), chunk.cpu_milliseconds], np.int64),
         "shown": np.array(shown, np.int64).reshape(-1, 3),
-        "shown_states": np.concatenate([np.empty((0, words), np.uint64), *states]),
+        "shown_states": np.concatenate([np.empty((0, words), np.uint64), *(one.states for one in chunk.shown)]),
     })  # fmt: skip
 
 
@@ -107,9 +106,8 @@ def unpack(content: bytes, where: str, game: Game, most_games: int) -> Chunk:
         if is_wrong:
             raise StorageError(f"{where}: {words}")
     paths = np.split(arrays["shown_states"], np.cumsum(lengths)[:-1])
-    finished = [FinishedGame(int(number), path) for number, path in zip(numbers, paths, strict=False)]
+    shown = [FinishedGame(int(n), path, int(plies)) for n, path, plies in zip(numbers, paths, openings, strict=False)]
     *counts, milliseconds = map(int, arrays["counts"])
-    shown = list(zip(finished, map(int, openings), strict=True))
     return Chunk(samples, games, SelfPlayCounts(*counts), milliseconds, shown)
 
 

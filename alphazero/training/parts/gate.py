@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from dataclasses import replace
 from typing import Any
@@ -13,64 +12,60 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.training.parts.journal import Generation, Journal
-from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.pace import MOST_GATE_SHARE, Pace
-from alphazero.training.parts.store import UNCONTESTED
+from alphazero.training.parts.journal import Generation
+from alphazero.training.parts.pace import MOST_GATE_SHARE
+from alphazero.training.parts.run import Run
+
+UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
+"""The gate's figures of a net that had no gate to pass."""
 
 
-class Gate:
-    """The match that decides which net plays."""
-
-    def __init__(self, lineup: Lineup, pace: Pace, journal: Journal, stop: threading.Event):
-        self._lineup, self._pace, self._journal, self._stop = lineup, pace, journal, stop
-
-    def judge(self, generation: Generation) -> None:
-        """The match, or none where the gate is off; the last one of a run asks for more than half alone."""
-        generation.enter("gate")
-        gate = self._lineup.plan.config.gate
-        if not gate.enabled:
-            generation.figures |= UNCONTESTED
-            return
-        last = self._pace.is_last(generation.seconds, self._journal.lines)
-        simulations = generation.figures["plies_per_game"] * gate.simulations
-        seconds_of_game = simulations / max(self._lineup.rate_of_match(generation.figures), 1e-9)
-        generation.figures |= self._play(generation.number, self._pace.gate_games(seconds_of_game, last), last)
-
-    def _threshold(self, num_games: int, last: bool) -> float:
-        threshold = self._lineup.plan.config.gate.threshold
-        return min(threshold, (num_games + 1) / (2 * num_games)) if last else threshold
-
-    def _play(self, number: int, num_games: int, last: bool) -> dict[str, Any]:
-        begin, lineup, simulations = time.monotonic(), self._lineup, self._lineup.plan.config.gate.simulations
-        threshold = self._threshold(num_games, last)
-        candidate = net_player(lineup, "candidate", lineup.net, simulations)
-        best = net_player(lineup, "best", lineup.best, simulations)
-        seconds = self._pace.share_of_minutes(MOST_GATE_SHARE)
-        match = play_in_time(
-            lineup.kernels, candidate, best, num_games, lineup.plan.seed + number, seconds, 0.0, self._stop
-        )
-        with Progress(f"generation {number}: gate") as progress:
-            for result, share in match:
-                games = count_of(result.num_games, "game")
-                progress.show(share, f"score {result.score:.3f} after {games} (promoted from {threshold:.3f})")
-                if result.decides(threshold, num_games):
-                    break
-        played = result.num_games
-        if last and played:
-            threshold = self._threshold(played, last)
-        return {
-            "gate_score": round(result.score, 4) if played else None,
-            # where no two games are over in time, nothing speaks against the net that has learned more
-            "promoted": result.score >= threshold or not played,
-            "gate_games": played,
-            "gate_distinct_games": result.distinct_games,
-            "gate_seconds": round(time.monotonic() - begin, 3),
-        }
+def judge(run: Run, generation: Generation) -> None:
+    """The match, or none where the gate is off; the last one of a run asks for more than half alone."""
+    generation.enter("gate")
+    gate = run.plan.config.gate
+    if not gate.enabled:
+        generation.figures |= UNCONTESTED
+        return
+    last = run.pace.is_last(generation.seconds)
+    simulations = generation.figures["plies_per_game"] * gate.simulations
+    seconds_of_game = simulations / max(run.lineup.rate_of_match(generation.figures), 1e-9)
+    generation.figures |= _play(run, generation.number, run.pace.gate_games(seconds_of_game, last), last)
 
 
-def net_player(lineup: Lineup, name: str, net: NeuralNet, simulations: int) -> Player:
+def _threshold(run: Run, num_games: int, last: bool) -> float:
+    threshold = run.plan.config.gate.threshold
+    return min(threshold, (num_games + 1) / (2 * num_games)) if last else threshold
+
+
+def _play(run: Run, number: int, num_games: int, last: bool) -> dict[str, Any]:
+    begin, lineup, simulations = time.monotonic(), run.lineup, run.plan.config.gate.simulations
+    threshold = _threshold(run, num_games, last)
+    candidate = net_player(run, "candidate", lineup.net, simulations)
+    best = net_player(run, "best", lineup.best, simulations)
+    seconds = run.pace.share_of_minutes(MOST_GATE_SHARE)
+    match = play_in_time(lineup.kernels, candidate, best, num_games, run.plan.seed + number, seconds, 0.0, run.stop)
+    with Progress(f"generation {number}: gate") as progress:
+        for result, share in match:
+            games = count_of(result.num_games, "game")
+            progress.show(share, f"score {result.score:.3f} after {games} (promoted from {threshold:.3f})")
+            if result.decides(threshold, num_games):
+                break
+    played = result.num_games
+    if last and played:
+        threshold = _threshold(run, played, last)
+    return {
+        "gate_score": round(result.score, 4) if played else None,
+        # where no two games are over in time, nothing speaks against the net that has learned more
+        "promoted": result.score >= threshold or not played,
+        "gate_games": played,
+        "gate_distinct_games": result.distinct_games,
+        "gate_seconds": round(time.monotonic() - begin, 3),
+    }
+
+
+def net_player(run: Run, name: str, net: NeuralNet, simulations: int) -> Player:
     """The network with a search of so many simulations; its policy alone for 0."""
-    plan = lineup.plan
+    plan = run.plan
     config = replace(plan.config.search, num_simulations=simulations, noise_fraction=0.0) if simulations else None
-    return make_net_player(name, lineup.kernels, net, config, seed=plan.seed, threads=plan.threads)
+    return make_net_player(name, run.lineup.kernels, net, config, seed=plan.seed, threads=plan.threads)

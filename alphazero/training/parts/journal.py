@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from alphazero.errors import count_of
@@ -81,27 +82,28 @@ class Journal:
         for warning in self._watch.new_warnings(figures):
             logger.warning("%s", warning)
         for tracker in self._trackers:
-            tracker.add(figures)
+            tracker(figures)
         self._folder.log.add(f"generation {generation.number}: saved{gate or ', no gate'}, {verdict}")
 
 
 def describe_progress(
-    lines: Iterable[Figures], benchmark: Mapping[str, float], first_figure: str, since_promotion: int | None
+    lines: Sequence[Figures], benchmark: Mapping[str, float], since_promotion: int | None
 ) -> dict[str, Any]:
     """Figures of the run as a whole, after the benchmark of a generation; `lines`: those of the generations before.
 
-    `first_figure`: the name of the benchmark's main figure, which the `benchmark` lacks if it was not finite.
-    `since_promotion`: generations since the net that plays; None while that says nothing about the run.
+    The benchmark's main figure is the first one that it gave in the run. `since_promotion`: generations since the net
+    that plays; None while that says nothing about the run.
     """
     figures: dict[str, Any] = {}
     if since_promotion is not None:
         figures["generations_since_promotion"] = since_promotion
     if benchmark:
-        past = [line for line in lines if first_figure in line.get("benchmark_figures", ())]
-        history = [line[first_figure] for line in (*past, benchmark) if first_figure in line]
-        is_share = first_figure in benchmark and all(0 <= figure <= 1 for figure in history)
-        figures["benchmark_oscillation"] = oscillation(history) if is_share else None
         figures["benchmark_figures"] = list(benchmark)
+        main = next(name for line in (*lines, figures) for name in line.get("benchmark_figures", ()))
+        past = [line[main] for line in lines if main in line.get("benchmark_figures", ())]
+        history = [*past, benchmark.get(main, math.nan)]
+        is_share = all(0 <= figure <= 1 for figure in history)
+        figures["benchmark_oscillation"] = oscillation(history) if is_share else None
     return figures
 
 

@@ -1,4 +1,7 @@
-"""The net that learns, the net that plays, and the workers with which it plays."""
+"""The net that learns, the net that plays, and the workers with which it plays.
+
+A run may begin with a net of other sizes, which plays until the one of the new sizes passes the gate.
+"""
 
 from __future__ import annotations
 
@@ -9,23 +12,26 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from alphazero.errors import RunFolderError, count_of
+from alphazero.catalogue.loaded import LoadedGame
+from alphazero.errors import InvalidSetting, RunFolderError, count_of
 from alphazero.game.kernels import kernels_of
 from alphazero.invocation import option
 from alphazero.nets.devices import begin_determinism, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_apart
-from alphazero.players.contestants import find_checkpoint
-from alphazero.training.config import settings_by_name
+from alphazero.players.contestants import check_announced, find_net
+from alphazero.settings import config_from_dict
+from alphazero.storage.files import to_json
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.learner import Learner
 from alphazero.training.parts.arrivals import Arrivals, most_games
-from alphazero.training.parts.growth import check_growth, read_net_settings, same_sizes
 from alphazero.training.parts.journal import Generation
-from alphazero.training.parts.store import UNCONTESTED, Store
 from alphazero.training.plan import Assignment, RunPlan, Workers
 from alphazero.training.workers import LocalWorkers
 
@@ -42,16 +48,19 @@ class Lineup:
     learner: Learner
     workers: Workers
 
-    def __init__(self, plan: RunPlan, store: Store, stop: threading.Event, playing: Path | None, inference: str | None):
-        """`playing`: the checkpoint that plays in a run that goes on; `inference`: the library that ran its networks.
+    def __init__(
+        self, plan: RunPlan, folder: RunFolder, stop: threading.Event, best: int | None, inference: str | None
+    ):
+        """`best`: the generation that plays in a run that goes on; `inference`: the library that ran its networks.
 
         Raises InvalidSetting if a net of other sizes would play for ever.
         """
-        self.plan, self._store, self._stop = plan, store, stop
-        self.best_generation = 0
+        self.plan, self._folder, self._stop = plan, folder, stop
+        self.best_generation = best or 0
         """The generation whose net plays."""
         name = plan.config.initial_net
-        self.sizes = read_net_settings(str(playing or name), plan.loaded, plan.config) if name else plan.config.net
+        playing = name if best is None else str(self.best_checkpoint)
+        self.sizes = read_net_settings(playing, plan.loaded, plan.config) if name else plan.config.net
         """The sizes of the net that plays: a run may begin with others than those of the net that learns."""
         check_growth(plan.config, self.sizes)
         self.kernels = kernels_of(plan.loaded.game)
@@ -77,10 +86,14 @@ class Lineup:
         """Simulations a second that a match may expect after a generation with these figures."""
         return float(figures["simulations_per_s"]) * self.workers.share_of_match
 
+    def checkpoint(self, generation: int) -> Path:
+        """The file of a generation's net."""
+        return self._folder.path / f"generation_{generation:04d}.safetensors"
+
     @property
     def best_checkpoint(self) -> Path:
         """The file of the net that plays."""
-        return self._store.checkpoint(self.best_generation)
+        return self.checkpoint(self.best_generation)
 
     def make(self, slots: int | None, generation: int) -> None:
         """Makes the nets, the learner and the workers; `slots` as for Workers. `generation`: the newest one."""
@@ -102,23 +115,6 @@ class Lineup:
         if hasattr(self, "workers"):
             self.workers.close()
 
-    def begin(self) -> None:
-        """Writes the net of generation 0, which plays: the untrained one, or the net to start from."""
-        figures, name = dict(UNCONTESTED), self.plan.config.initial_net
-        net = self.best if self.grows else self.net
-        if name:
-            card = net.load(find_checkpoint(name, self.plan.loaded))
-            fresh = self.grows and not self.net.grow_from(self.best)
-            if self.grows:
-                begins = "untrained" if fresh else f"with the weights of {name}; its new parts have no effect yet"
-                logger.info("the network of the new sizes begins %s", begins)
-            self.learner.begin()
-            figures["learned_from_games_of" if fresh else "started_from"] = {
-                "net": name, "card_sha256": card["card_sha256"],
-            }  # fmt: skip
-        self._store.save_net(0, net, self.sizes, figures)
-        self.best.load(self._store.checkpoint(0))
-
     def take_turns(self, generation: Generation) -> None:
         """The net that has learned plays from now on if it is promoted."""
         if generation.figures["promoted"]:
@@ -128,7 +124,7 @@ class Lineup:
     def _let_it_play(self, generation: int) -> None:
         if not self.grows:
             self.best_generation = generation
-            self.best.load(self._store.checkpoint(generation))
+            self.best.load(self.checkpoint(generation))
             return
         # workers of a network of other sizes must be made anew, and go on with the games of before
         if not self.workers.keeps_games:  # until they are closed they begin games, whose numbers count
@@ -138,7 +134,7 @@ class Lineup:
         self.workers.close()
         self.best_generation, self.sizes = generation, self.plan.config.net
         self.best = self._make_net(self.sizes)
-        self.best.load(self._store.checkpoint(generation))
+        self.best.load(self.checkpoint(generation))
         self.workers = self._make_workers(slots, generation)
         self.go_on_with(games)
         logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
@@ -155,7 +151,7 @@ class Lineup:
         To workers that keep no games, and from them, only the numbers of games pass on; new games have numbers of
         `past` or more.
         """
-        path = self._store.folder.path
+        path = self._folder.path
         in_progress = sum(len(numbers) for name, numbers in games.items() if name.startswith("games_"))
         if not self.workers.keeps_games or not in_progress:
             past = max(past, *(int(games[name]) for name in games if name.startswith("next_game_")))
@@ -187,7 +183,7 @@ class Lineup:
 
     def _make_workers(self, slots: int | None, generation: int) -> Workers:
         plan, run = self.plan, weakref.proxy(self)  # else the two would hold each other in memory
-        lines = self._store.folder.metrics()  # killed before the manifest, a generation has left a line too many
+        lines = self._folder.metrics()  # killed before the manifest, a generation has left a line too many
         promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
         assignment = Assignment(
             plan, self.kernels, self.sizes, lambda: run.inference,
@@ -198,9 +194,39 @@ class Lineup:
     @functools.cached_property
     def arrivals(self) -> Arrivals:
         """Games that a cluster has sent, or had sent in a run that goes on without one."""
-        return Arrivals(self._store.folder, self.plan.loaded.game, self.most_games)
+        return Arrivals(self._folder, self.plan.loaded.game, self.most_games)
 
     @property
     def most_games(self) -> int:
         """The most games of a generation, or of one arrival from a cluster."""
         return most_games(self.plan.loaded.game, self.plan.config.self_play.games_per_generation)
+
+
+# --- nets of two sizes ---
+
+
+def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
+    """The settings of the game's net in a checkpoint or run, of the type that `like.net` has; raises InputError."""
+    path, card = find_net(name, loaded)
+    net = config_from_dict(RunConfig, {"net": card["net"]}, f"the card of {path}", like).net
+    check_announced(path, settings_by_name(net), loaded)
+    return net
+
+
+def with_sizes_of(name: str, loaded: LoadedGame, config: RunConfig) -> RunConfig:
+    """The settings with the sizes of the net to begin with, if there is one; raises InputError."""
+    return replace(config, net=read_net_settings(name, loaded, config)) if name else config
+
+
+def check_growth(config: RunConfig, playing: Any) -> None:
+    """Raises InvalidSetting if a net of other settings would play for ever, since there is no gate to pass."""
+    if not same_sizes(config.net, playing) and not config.gate.enabled:
+        raise InvalidSetting(
+            f"{option('initial_net', config.initial_net)} has other sizes and would play for ever: a network of the "
+            "new sizes must pass the gate, which is off; leave the network's sizes out, or turn the gate on"
+        )
+
+
+def same_sizes(one: Any, other: Any) -> bool:
+    """Two settings of nets are equal once they are written: a card has lists where settings may have tuples."""
+    return to_json(settings_by_name(one)) == to_json(settings_by_name(other))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
 
 from alphazero.training.config import RunConfig
 
@@ -21,8 +18,6 @@ LEAST_GATE_GAMES = 4
 LAST_GATE_GAMES = 400
 """Games in the gate of a run's last generation, at least; their standard deviation is 17 Elo points, that of 40 games
 55."""
-LATELY = 3
-"""The generations so far that tell how long the gate and what follows take."""
 
 
 class Pace:
@@ -34,6 +29,8 @@ class Pace:
         """The newest generation."""
         self.seconds = 0.0
         """Duration of all generations together."""
+        self.newest_seconds = 0.0
+        """Duration of the newest one, if it was of this process."""
 
     @property
     def is_over(self) -> bool:
@@ -50,19 +47,13 @@ class Pace:
         """Seconds; infinitely many if the run has no time limit."""
         return share * 60 * self.config.minutes or math.inf
 
-    def is_last(self, seconds: float, lines: Sequence[Mapping[str, Any]]) -> bool:
+    def is_last(self, seconds: float) -> bool:
         """The run ends after the generation under way, which has played and learned for so many `seconds`.
 
-        The gate and what follows are taken to need half as long again, or as much more as in the generations before,
-        whose `lines` of figures these are.
+        It is taken to need half as long again for the gate and what follows, and no less than the generation before.
         """
-        share, begun = 1.5, {"generation": 0, "seconds": 0.0}
-        for before, line in itertools.pairwise((begun, *lines[-LATELY - 1 :])):
-            worked = line.get("self_play_seconds", 0.0) + line.get("learning_seconds", 0.0)
-            if worked and line["generation"] == before["generation"] + 1:
-                share = max(share, (line["seconds"] - before["seconds"]) / worked)
-        ends = self.share_of_minutes(1) <= self.seconds + share * seconds
-        return ends or self.generation + 1 >= self.config.generations
+        whole = max(1.5 * seconds, self.newest_seconds)
+        return self.generation + 1 >= self.config.generations or self.share_of_minutes(1) <= self.seconds + whole
 
     def gate_games(self, seconds_of_game: float, last: bool) -> int:
         """The gate's games as configured, or as many as its share of --minutes allows; an even number then."""

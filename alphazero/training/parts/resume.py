@@ -4,35 +4,38 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from msgspec import Meta, Struct
 
 from alphazero.errors import CheckpointError, RunFolderError, count_of, shorten
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
-from alphazero.nets.neural_net import check_saved
-from alphazero.players.contestants import check_announced, text_of
-from alphazero.storage.arrays import read_npz
+from alphazero.nets.neural_net import NeuralNet, check_saved
+from alphazero.players.contestants import check_announced, find_checkpoint, text_of
+from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import read_card, read_net_card
 from alphazero.storage.files import sha256_of
 from alphazero.storage.manifest import Manifest
 from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
+from alphazero.training.config import settings_by_name
+from alphazero.training.parts.gate import UNCONTESTED
 from alphazero.training.parts.journal import Generation
-from alphazero.training.parts.lineup import Lineup
-from alphazero.training.parts.pace import Pace
-from alphazero.training.parts.store import Store
+from alphazero.training.parts.run import Run
 from alphazero.training.plan import RunPlan
-from alphazero.training.replay_buffer import ReplayBuffer, Samples, read_samples
-from alphazero.training.selfplay.past import saved_arrays
+from alphazero.training.replay_buffer import Samples, read_samples
+from alphazero.training.selfplay.games import saved_arrays
 from alphazero.training.selfplay.shown_games import records_of_games, write_shown
 
 logger = logging.getLogger(__name__)
 
+ORIGINS = ("started_from", "learned_from_games_of")
+"""Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
 OTHER_SLOTS = 16
 """A file with more games in progress than these times the run's own is not read, to say how many it has."""
 
@@ -133,15 +136,7 @@ def _warn(plan: RunPlan, path: Path, manifest: Manifest, state: SavedState) -> N
         )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Saved:
-    """The newest generation of a run that goes on."""
-
-    manifest: Manifest
-    state: SavedState
-
-
-def read_saved(plan: RunPlan, folder: RunFolder) -> Saved | None:
+def read_saved(plan: RunPlan, folder: RunFolder) -> tuple[Manifest, SavedState] | None:
     """The newest generation that a run goes on from; None if there is none. Raises InputError where that cannot be.
 
     Nothing is changed, nor compiled.
@@ -155,88 +150,121 @@ def read_saved(plan: RunPlan, folder: RunFolder) -> Saved | None:
     learner = folder.path / f"learner_{manifest.generation:04d}.safetensors"
     check_announced(learner, plan.config.net_settings, plan.loaded)
     _warn(plan, folder.path, manifest, state)  # only now, since nothing changes for a run that is refused
-    return Saved(manifest, state)
+    return manifest, state
 
 
-class Saving:
-    """The steps of a generation that write: its samples, its net, and all that the next one starts from."""
+def begin(run: Run) -> None:
+    """Writes generation 0, whose net plays: the untrained one, or the net to start from."""
+    lineup, figures, name = run.lineup, dict(UNCONTESTED), run.plan.config.initial_net
+    net = lineup.best if lineup.grows else lineup.net
+    if name:
+        card = net.load(find_checkpoint(name, run.plan.loaded))
+        fresh = lineup.grows and not lineup.net.grow_from(lineup.best)
+        if lineup.grows:
+            begins = "untrained" if fresh else f"with the weights of {name}; its new parts have no effect yet"
+            logger.info("the network of the new sizes begins %s", begins)
+        lineup.learner.begin()
+        figures[ORIGINS[fresh]] = {"net": name, "card_sha256": card["card_sha256"]}
+    _save_net(run, 0, net, lineup.sizes, figures)
+    lineup.best.load(lineup.best_checkpoint)
+    _commit(run, {})
 
-    def __init__(self, lineup: Lineup, pace: Pace, window: ReplayBuffer, store: Store):
-        self._lineup, self._pace, self._window, self._store = lineup, pace, window, store
 
-    def begin(self) -> None:
-        """Writes generation 0."""
-        self._lineup.begin()
-        self._commit({})
+def restore(run: Run, manifest: Manifest, saved: SavedState) -> None:
+    """Goes on from that generation; raises InputError where that cannot be."""
+    lineup = run.lineup
+    game, workers, generation = run.plan.loaded.game, lineup.workers, manifest.generation
+    run.pace.generation, run.pace.seconds = generation, saved.seconds
+    lineup.learner.trainer.load(run.file("learner", generation, "safetensors"))
+    lineup.best.load(lineup.best_checkpoint)
+    past = lineup.arrivals.restore(saved.arrived)
+    if workers.keeps_games and lineup.arrivals.num_games:
+        flag = option("cluster")
+        logger.info("without %s these games are not used; they stay for a resume with %s", flag, flag)
+    # what the manifest says about itself is believed as far as the settings allow it
+    most_slots = max(OTHER_SLOTS * workers.num_slots, min(saved.slots, lineup.most_games))
+    expected = {f"{name}_#": array for name, array in saved_arrays(game).items()}
+    lineup.go_on_with(read_npz(run.file("games", generation), expected, {"slots": most_slots}), past)
+    most = (lineup.most_games + len(workers.all) * workers.num_slots) * game.max_plies
+    for number, count in zip(saved.replay, saved.samples, strict=True):
+        run.window.add(number, read_samples(run.file("replay", number), game, min(count, most)))
+    kept = {run.file("replay", number).name for number in saved.replay}
+    run.window_files = {name: sha for name, sha in manifest.files.items() if name in kept or name.startswith("played_")}
+    run.folder.truncate_metrics(generation)  # now nothing is refused any more
+    logger.info("going on after generation %d of %d", generation, run.plan.config.generations)
 
-    def restore(self, found: Saved) -> None:
-        """Goes on from that generation; raises InputError where that cannot be."""
-        manifest, saved, lineup = found.manifest, found.state, self._lineup
-        store, game, workers = self._store, lineup.plan.loaded.game, lineup.workers
-        self._pace.generation, self._pace.seconds = manifest.generation, saved.seconds
-        lineup.best_generation = saved.best
-        lineup.learner.trainer.load(store.learner_file(manifest.generation))
-        lineup.best.load(lineup.best_checkpoint)
-        past = lineup.arrivals.restore(saved.arrived)
-        if workers.keeps_games and lineup.arrivals.num_games:
-            flag = option("cluster")
-            logger.info("without %s these games are not used; they stay for a resume with %s", flag, flag)
-        # what the manifest says about itself is believed as far as the settings allow it
-        most_slots = max(OTHER_SLOTS * workers.num_slots, min(saved.slots, lineup.most_games))
-        expected = {f"{name}_#": array for name, array in saved_arrays(game).items()}
-        games = read_npz(store.folder.path / f"games_{manifest.generation:04d}.npz", expected, {"slots": most_slots})
-        lineup.go_on_with(games, past)
-        most = (lineup.most_games + len(workers.all) * workers.num_slots) * game.max_plies
-        for number, count in zip(saved.replay, saved.samples, strict=True):
-            self._window.add(number, read_samples(store.replay_file(number), game, min(count, most)))
-        store.find(manifest, saved.replay)
-        store.folder.truncate_metrics(manifest.generation)  # now nothing is refused any more
-        logger.info("going on after generation %d of %d", manifest.generation, lineup.plan.config.generations)
 
-    def keep(self, generation: Generation, samples: Samples) -> None:
-        """Adds the samples to the window, and keeps a few of their games for people."""
-        workers, plan, folder = self._lineup.workers, self._lineup.plan, self._store.folder
-        self._store.add_samples(generation.number, samples, self._window, workers.arrays())
-        game, player = plan.loaded.game, f"generation {self._lineup.best_generation}"
-        name, finished = str(folder.config.get("game", game.name)), workers.all[0].finished_games()
-        write_shown(folder.path, generation.number, records_of_games(game, name, finished, plan.seed, player))
+def keep(run: Run, generation: Generation, samples: Samples) -> None:
+    """Adds the samples to the window, in memory and on disk, and keeps a few of their games for people."""
+    workers, game, number = run.lineup.workers, run.plan.loaded.game, generation.number
+    run.folder.check()
+    run.window.add(number, samples)
+    for kind, arrays in {"replay": samples.arrays(), **workers.arrays()}.items():
+        run.window_files |= _write_npz(run, kind, number, arrays)
+    kept = {f"_{number:04d}.npz" for number, _ in run.window.generations}
+    run.window_files = {name: sha for name, sha in run.window_files.items() if name[name.index("_") :] in kept}
+    name, player = str(run.folder.config.get("game", game.name)), f"generation {run.lineup.best_generation}"
+    finished = workers.all[0].finished_games()
+    write_shown(run.folder.path, number, records_of_games(game, name, finished, run.plan.seed, player))
 
-    def save(self, generation: Generation) -> None:
-        """Writes the candidate."""
-        generation.enter("saving")
-        self._pace.generation = generation.number
-        self._store.save_net(generation.number, self._lineup.net, self._lineup.plan.config.net, generation.figures)
 
-    def commit(self, generation: Generation) -> None:
-        """Writes all that the next generation starts from; the manifest comes last and makes it count."""
-        self._pace.seconds += generation.seconds
-        generation.add_times(self._pace.seconds)
-        self._commit(generation.figures)
+def save(run: Run, generation: Generation) -> None:
+    """Writes the candidate."""
+    generation.enter("saving")
+    run.pace.generation = generation.number
+    _save_net(run, generation.number, run.lineup.net, run.plan.config.net, generation.figures)
 
-    def _commit(self, figures: Mapping[str, Any]) -> None:
-        lineup, pace, store, plan = self._lineup, self._pace, self._store, self._lineup.plan
-        store.folder.check()
-        trainer, learner, games = (
-            lineup.learner.trainer,
-            store.learner_file(pace.generation),
-            lineup.games_in_progress(),
-        )
-        trainer.save(learner)
-        check_saved(trainer, learner, {})
-        name, window = f"games_{pace.generation:04d}.npz", list(self._window.generations)
-        files = {name: store.write_npz(name, games), **store.of_window}
-        for checkpoint in {store.checkpoint(pace.generation), lineup.best_checkpoint, learner}:
-            card = checkpoint.with_suffix(".json")
-            files |= {checkpoint.name: read_card(card)["weights"]["sha256"], card.name: sha256_of(card)}
-        if figures:
-            store.folder.append_metrics(figures)
-        state = {
-            "best": lineup.best_generation, "seed": plan.seed, "threads": plan.threads, "devices": plan.device_kinds,
-            "deterministic": plan.deterministic, "rules": store.rules, "replay": [number for number, _ in window],
-            "samples": [len(samples) for _, samples in window], "seconds": pace.seconds,
-            "inference": lineup.inference, **lineup.workers.state(),
-        }  # fmt: skip
-        if targets := plan.names_of_parts.get("value_targets"):
-            state["value_targets"] = targets
-        store.folder.commit(pace.generation, files, state, plan.config.keep)
-        lineup.workers.committed()
+
+def _save_net(run: Run, generation: int, net: NeuralNet, sizes: Any, figures: Mapping[str, Any]) -> None:
+    """Writes the generation's checkpoint with a card on which nothing depends on the clock."""
+    run.folder.check()
+    plan, path = run.plan, run.lineup.checkpoint(generation)
+    card: dict[str, Any] = {"game": plan.loaded.game.name, "net": settings_by_name(sizes)}
+    card |= {"generation": generation, "search": asdict(plan.config.search)}
+    card |= {name: x for name, x in figures.items() if name in ("gate_score", "promoted", *ORIGINS)}
+    if maker := plan.names_of_parts.get("make_net"):
+        card["made_by"] = maker
+    net.save(path, card)
+    check_saved(net, path, card)
+
+
+def commit(run: Run, generation: Generation) -> None:
+    """Writes all that the next generation starts from; the manifest comes last and makes it count."""
+    run.pace.newest_seconds = generation.seconds
+    run.pace.seconds += run.pace.newest_seconds
+    generation.add_times(run.pace.seconds)
+    _commit(run, generation.figures)
+
+
+def _commit(run: Run, figures: Mapping[str, Any]) -> None:
+    lineup, plan, generation, trainer = run.lineup, run.plan, run.pace.generation, run.lineup.learner.trainer
+    run.folder.check()
+    games, learner = lineup.games_in_progress(), run.file("learner", generation, "safetensors")
+    trainer.save(learner)
+    check_saved(trainer, learner, {})
+    files = {**_write_npz(run, "games", generation, games), **run.window_files}
+    for checkpoint in {lineup.checkpoint(generation), lineup.best_checkpoint, learner}:
+        card = checkpoint.with_suffix(".json")
+        files |= {checkpoint.name: read_card(card)["weights"]["sha256"], card.name: sha256_of(card)}
+    if figures:
+        run.folder.append_metrics(figures)
+    window = list(run.window.generations)
+    state = {
+        "best": lineup.best_generation, "seed": plan.seed, "threads": plan.threads, "devices": plan.device_kinds,
+        "deterministic": plan.deterministic, "rules": run.rules, "replay": [number for number, _ in window],
+        "samples": [len(samples) for _, samples in window], "seconds": run.pace.seconds,
+        "inference": lineup.inference, **lineup.workers.state(),
+    }  # fmt: skip
+    if targets := plan.names_of_parts.get("value_targets"):
+        state["value_targets"] = targets
+    run.folder.commit(generation, files, state, plan.config.keep)
+    lineup.workers.committed()
+
+
+def _write_npz(run: Run, kind: str, generation: int, arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
+    """Writes a file of the generation; returns its name and SHA-256."""
+    path, settings = (
+        run.file(kind, generation),
+        (option("self_play.games_per_generation"), option("self_play.num_slots")),
+    )
+    return {path.name: write_npz(path, arrays, f". Choose smaller {' and '.join(settings)}")}

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import logging
 import secrets
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.invocation import option
@@ -23,11 +21,8 @@ Figures = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
 
 
-class Tracker(Protocol):
-    """Shows the figures of a run somewhere else."""
-
-    def add(self, figures: Figures) -> None:
-        """Takes in the line of a finished generation."""
+Tracker = Callable[[Figures], None]
+"""Shows the line of a finished generation somewhere else."""
 
 
 class TensorBoard:
@@ -37,42 +32,20 @@ class TensorBoard:
         self._folder, self._skipped = folder / "events", False
 
     def add(self, figures: Figures) -> None:
-        """As in Tracker."""
         if self._skipped or importlib.util.find_spec("tensorboard") is None:
             return
         try:
             if self._folder.is_symlink():
                 raise StorageError(f"{self._folder} is a link: move it away")
             from torch.utils.tensorboard import SummaryWriter
-        except Exception as error:  # a mere folder of that name, or an installation that lacks or breaks something
-            logger.warning("TensorBoard cannot be loaded, so it gets no figures: %s", error)
-            self._skipped = True
-            return
-        # one short-lived writer a generation: nothing is left open, and a redone generation replaces its first try
-        try:
-            with _failing_quietly(), SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
+
+            # short-lived: nothing is left open, and a redone generation replaces its first try
+            with SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
                 for name, value in _numbers(figures).items():
                     writer.add_scalar(name, value, figures["generation"])
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {self._folder}: {error.strerror}; check the folder and its disk"
-            ) from error
-
-
-@contextlib.contextmanager
-def _failing_quietly() -> Iterator[None]:
-    """No thread prints that a file could not be written: TensorBoard's writer does, and raises the error here too."""
-    before = threading.excepthook
-
-    def hook(raised: threading.ExceptHookArgs) -> None:
-        if not issubclass(raised.exc_type, OSError):
-            before(raised)
-
-    threading.excepthook = hook
-    try:
-        yield
-    finally:
-        threading.excepthook = before
+        except Exception as error:  # a mere folder of that name, an installation that lacks something, a full disk
+            self._skipped = True
+            logger.warning("TensorBoard fails (%s), and gets no more figures until a resume; the run goes on", error)
 
 
 def check_wandb() -> None:
@@ -118,7 +91,6 @@ class Wandb:
                 self.add(line)
 
     def add(self, figures: Figures) -> None:
-        """As in Tracker; after a failure nothing more is sent."""
         if not self._lost:
             self._try(lambda: self._run.log(_numbers(figures), step=figures["generation"]))
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -24,7 +22,7 @@ from alphazero.search.cuda_search import room_for
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.placement import as_many_as_fit, runs_on_cuda
-from alphazero.search.tree import Memory
+from alphazero.search.tree import HOST
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.health import count_positions
 from alphazero.training.selfplay.games import SelfPlay
@@ -41,25 +39,15 @@ CHUNK = 64
 """Positions per network call on the processor."""
 
 
-class Counter(Memory):
-    """Allocates nothing and counts the bytes."""
-
-    def __init__(self) -> None:
-        self.num_bytes = 0
-
-    def zeros(self, shape: tuple[int, ...], kind: Any) -> np.ndarray:
-        self.num_bytes += math.prod(shape) * np.dtype(kind).itemsize
-        return np.zeros((0,) * len(shape), kind)
-
-    def part(self, array: Any, at: int | slice) -> Any:
-        return array
-
-
-def bytes_of_search(kernels: Kernels, config: SearchConfig, num_trees: int) -> int:
-    """Memory that a search of so many trees takes."""
-    counter = Counter()
-    room_for(kernels, config, num_trees, counter)
-    return counter.num_bytes
+def bytes_of_tree(kernels: Kernels, config: SearchConfig) -> int:
+    """Memory that each tree of a search takes."""
+    blocks = {}
+    for parts in room_for(kernels, config, 1, HOST):
+        for array in parts:
+            while array.base is not None:  # it is a part of another one
+                array = array.base
+            blocks[id(array)] = array
+    return sum(block.nbytes for block in blocks.values())
 
 
 def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig, num_searches: int, most: int) -> int:
@@ -69,7 +57,7 @@ def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig
     Raises DeviceMemoryError if that does not hold a single one.
     """
     device = open_cuda()
-    fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_search(kernels, config, 1))
+    fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_tree(kernels, config))
     most = max(1, min(most, fitting))
     rate, first = as_many_as_fit(lambda size: rate_on_device(kernels, evaluate, size), min(SMALLEST, most))
     rates = {first: rate}

@@ -7,22 +7,24 @@ when a generation ends go on in the next one, so that none is dropped for being 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
+from alphazero.storage.arrays import Array
 from alphazero.training.config import SelfPlayConfig
-from alphazero.training.replay_buffer import Samples, no_samples
+from alphazero.training.replay_buffer import ROUNDING, Samples, no_samples
 from alphazero.training.selfplay.exploration import draw_actions, explore, open_games
-from alphazero.training.selfplay.past import Past
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
-from alphazero.training.selfplay.value_targets import ValueTargets, lambda_returns
+from alphazero.training.selfplay.value_targets import Recordings, ValueTargets, check_targets, lambda_returns, record
 from alphazero.training.selfplay.worker import LEAST_GAMES, NO_LIMIT, SelfPlayCounts, Until, Worker
 
 
@@ -55,7 +57,7 @@ class SelfPlay(Worker):
         """The generation of the weights that play, for whoever asks which ones a game saw."""
         self._first_weights = np.zeros(num_slots, np.int64)
         self._searching, self._paused = np.zeros(num_slots, bool), np.zeros(num_slots, bool)
-        self._finished: list[tuple[FinishedGame, int]] = []
+        self._finished: list[FinishedGame] = []
         self._ended: list[np.ndarray] = []
         self.num_games = self.num_positions = self.num_simulations = 0
         """Counts so far; other threads may read them to show progress."""
@@ -64,7 +66,6 @@ class SelfPlay(Worker):
         self._begin_games(np.arange(num_slots), numbers)
 
     def state(self) -> dict[str, np.ndarray]:
-        """As in Worker."""
         return self._arrays() | {"next_game": np.array(self.next_game)}
 
     def _arrays(self) -> dict[str, np.ndarray]:
@@ -78,12 +79,10 @@ class SelfPlay(Worker):
         self.next_game = int(state["next_game"])
 
     def counts(self) -> SelfPlayCounts:
-        """As in Worker."""
         asked = (self._evaluator.num_requests, self._evaluator.num_evaluations) if self._evaluator else (0, 0)
         return SelfPlayCounts(self.num_games, self.num_positions, self.num_simulations, *asked)
 
     def begin_at(self, first_game: int) -> None:
-        """As in Worker."""
         self.next_game = first_game
         self._begin_games(np.arange(self.num_slots), self._take_numbers(self.num_slots))
 
@@ -116,8 +115,7 @@ class SelfPlay(Worker):
                 finished.append(self._play_ply(slots, go_on=not hurried))
         return Samples.join(finished)
 
-    def finished_games(self) -> list[tuple[FinishedGame, int]]:
-        """As in Worker: the first ones."""
+    def finished_games(self) -> list[FinishedGame]:
         return self._finished
 
     def ended_games(self) -> np.ndarray:
@@ -165,7 +163,9 @@ class SelfPlay(Worker):
         if config.epsilon:
             masks, _, _ = self.kernels.describe_all(states)
             explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions, explored)
-        self.past.add(slots, plies, self.states[slots], self.to_play[slots], found, explored)
+        past, at = self.past, (slots, plies)
+        past.states[at], past.policies[at], past.values[at] = states, found.policy, found.values
+        past.to_play[at], past.explored[at] = to_play, explored
         self.kernels.play(states, to_play, actions)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
@@ -181,7 +181,7 @@ class SelfPlay(Worker):
         ):
             first = int(self.first_plies[slot])
             path = np.vstack([self.past.states[slot, first : last + 1], end[None]])
-            self._finished.append((FinishedGame(int(self.games[slot]), path), first))
+            self._finished.append(FinishedGame(int(self.games[slot]), path, first))
         self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
         if len(fresh):
             self._begin_games(fresh, self._take_numbers(len(fresh)))
@@ -204,7 +204,62 @@ class SelfPlay(Worker):
         if not len(slots):  # a value target need not know what to say about no games
             return no_samples(self.kernels.game)
         samples, counts = self.past.samples(
-            slots, self.first_plies[slots], last_plies, rewards, self.value_targets, self.config
+            slots, self.first_plies[slots], last_plies, rewards, lambda games: self.value_targets(games, self.config)
         )
         self._ended.append(np.stack([self.games[slots], counts, self._first_weights[slots]], axis=1))
         return samples
+
+
+class Past:
+    """All plies that were played in each slot."""
+
+    def __init__(self, game: Game, num_slots: int):
+        history = num_slots, game.max_plies
+        self.states = np.zeros((*history, game.state_words), np.uint64)
+        self.policies = np.zeros((*history, game.num_actions), np.float32)
+        self.values = np.zeros(history, np.float32)
+        self.to_play = np.zeros(history, np.int8)
+        self.explored = np.zeros(history, np.int8)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The arrays by their names in `saved_arrays`."""
+        return {f"past_{name}": array for name, array in vars(self).items()}
+
+    def samples(
+        self, slots: np.ndarray, first_plies: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray,
+        targets_of: Callable[[Recordings], Any],
+    ) -> tuple[Samples, np.ndarray]:  # fmt: skip
+        """The samples of the games in `slots`, game after game, and their number of each game.
+
+        `first_plies`: the first ones that were searched. `rewards`: the results, for whoever played the last plies. All
+        of a ply at once: a loop over games in Python would keep the other threads waiting.
+        """
+        rows, plies = np.arange(len(slots)), np.arange(last_plies.max() + 1)
+        done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
+        done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
+        past = slots, slice(len(plies))
+        explored = (self.explored[past] == 1) & (plies <= last_plies[:, None])
+        games = record(self.to_play[past], done, all_rewards, self.values[past], explored)
+        kept = games.known & (plies >= first_plies[:, None])
+        games = games._replace(known=kept, z=np.where(kept, games.z, np.float32(0)))
+        targets = check_targets(targets_of(games), games)
+        samples = Samples(self.states[past][kept], self.policies[past][kept], games.z[kept], targets[kept])
+        return samples, kept.sum(axis=1)
+
+
+def saved_arrays(game: Game) -> dict[str, Array]:
+    """The arrays of games in progress, in any number of slots, by the names that files have for them."""
+    history = "slots", game.max_plies
+    return {
+        "games": Array(np.int64, ("slots",), 0),
+        "plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
+        "first_plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
+        "states": Array(np.uint64, ("slots", game.state_words)),
+        "to_play": Array(np.int8, ("slots",), 0, 1),
+        "past_states": Array(np.uint64, (*history, game.state_words)),
+        "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
+        "past_values": Array(np.float32, history, -1.0 - ROUNDING, 1.0 + ROUNDING),
+        "past_to_play": Array(np.int8, history, 0, 1),
+        "past_explored": Array(np.int8, history, 0, 1),
+        "next_game": Array(np.int64, (), 0),
+    }

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,25 +32,26 @@ _make_key, _uniform = plain(make_key), plain(uniform)
 _NAME = re.compile(r"shown_(\d{4,9})\.json", re.ASCII)
 
 
-@dataclass(frozen=True)
-class FinishedGame:
+class FinishedGame(NamedTuple):
     """A game of self-play as its worker saw it."""
 
     number: int
     """The game's number in the run, which keys its random opening."""
     states: np.ndarray
     """`uint64[n, K]`: the positions after the random opening, the last one terminal."""
+    opening_plies: int
+    """The number of random plies at the beginning."""
 
 
-def actions_of(game: Game, finished: FinishedGame, seed: int, opening_plies: int) -> tuple[int, ...] | None:
+def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...] | None:
     """The actions from the start position to the end; None if the states do not follow from each other.
 
-    `seed` is the run's, and `opening_plies` is the number of random plies at the beginning.
+    `seed` is the run's.
     """
     position = game.start()
     with np.errstate(over="ignore"):
         key = _make_key(seed, finished.number, 0, OPENING)
-        marks = [_uniform(key, ply + 1) for ply in range(opening_plies)]
+        marks = [_uniform(key, ply + 1) for ply in range(finished.opening_plies)]
     for mark in marks:  # as `rollouts` draws them
         if position.terminal:
             return None
@@ -71,13 +73,13 @@ def actions_of(game: Game, finished: FinishedGame, seed: int, opening_plies: int
 
 
 def records_of_games(
-    game: Game, name: str, finished: Sequence[tuple[FinishedGame, int]], seed: int, player: str
+    game: Game, name: str, finished: Sequence[FinishedGame], seed: int, player: str
 ) -> list[GameRecord]:
-    """The records of finished games, each with its number of opening plies; `player` played both sides."""
+    """The records of finished games; `player` played both sides."""
     records = []
-    for one, plies in finished:
-        if (actions := actions_of(game, one, seed, plies)) is not None:
-            words, end = tuple(words_of(game.start(), actions)), game.position(actions)
+    for one in finished:
+        if (actions := actions_of(game, one, seed)) is not None:
+            words, end, plies = tuple(words_of(game.start(), actions)), game.position(actions), one.opening_plies
             result = RESULTS[end.outcome] if end.terminal else "*"
             players, seconds = (player, player), (0.0, 0.0)
             records.append(GameRecord(name, one.number, players, words[:plies], words[plies:], result, seconds, seed))

@@ -74,8 +74,8 @@ class Worker:
         """Plays until `num_games` more games are over; returns their samples, in the order in which they ended."""
 
     @abstractmethod
-    def finished_games(self) -> list[tuple[FinishedGame, int]]:
-        """Some of the games that ended in the last call of `play`, and the random plies that each began with."""
+    def finished_games(self) -> list[FinishedGame]:
+        """Some of the games that ended in the last call of `play`."""
 
     @abstractmethod
     def state(self) -> dict[str, np.ndarray]:
