@@ -187,7 +187,7 @@ def is_there(pid: int) -> bool:
 @pytest.mark.parametrize(
     ("name", "seed"),
     [
-        ("between generations", 2),
+        ("self-play", 2),
         *(
             pytest.param(name, seed, marks=pytest.mark.slow)
             for name in ("self-play", "learning", "gate", "between generations", "matches at the end")

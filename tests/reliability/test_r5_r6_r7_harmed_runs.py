@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from alphazero.commands.shared import run_command
+from alphazero.commands.train import main
 from alphazero.storage.manifest import latest_manifest
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_log import LOG
@@ -58,7 +60,7 @@ SLOW = [0, 1, 500, 3000, 6000, 8000, 12_000, 16_000, 20_000, 30_000, 40_000]
 
 
 @pytest.mark.parametrize("limit", [2000, *(pytest.param(limit, marks=pytest.mark.slow) for limit in SLOW)])
-def test_a_full_disk_ends_the_run_and_harms_nothing(limit: int, tmp_path: Path):
+def test_a_full_disk_ends_the_run_and_harms_nothing(limit: int, tmp_path: Path, caplog):
     run = tmp_path / "run"
     process = start(run, *ALL)
     wait_for(process, run, "generation 2: saved")
@@ -68,9 +70,9 @@ def test_a_full_disk_ends_the_run_and_harms_nothing(limit: int, tmp_path: Path):
     assert not list(run.glob(".*.tmp"))
     found = latest_manifest(run)
     assert found is not None and found.generation >= 2
-    resumed = start(run, "--resume", "--generations", str(found.generation + 1))
-    _, said = resumed.communicate(timeout=120)
-    assert resumed.returncode == 0 and f"going on after generation {found.generation} " in said
+    with caplog.at_level("INFO"):
+        assert run_command(main, ["--run", str(run), "--resume", "--generations", str(found.generation + 1)]) == 0
+    assert f"going on after generation {found.generation} " in caplog.text
 
 
 # --- R6: a folder that is lost, or may not be written to ---

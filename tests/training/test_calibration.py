@@ -105,7 +105,9 @@ def test_the_bytes_are_those_of_all_arrays(name):
             return array
 
     room_for(kernels, CONFIG, 3, counter := Counter())
-    assert bytes_of_tree(kernels, CONFIG) == pytest.approx(counter.num_bytes / 3, rel=0.01)
+    assert bytes_of_tree(kernels, CONFIG) == pytest.approx(
+        counter.num_bytes / 3, rel=0.02
+    )  # permutations are there once
 
 
 def test_a_search_that_does_not_fit_is_halved_until_it_does(caplog, monkeypatch):

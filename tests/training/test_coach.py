@@ -7,6 +7,7 @@ import json
 import math
 import shutil
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -132,12 +133,18 @@ def test_a_whole_run_leaves_everything_behind(undisturbed):
 
 
 def test_samples_are_reused_as_often_where_a_batch_would_hold_more_than_the_window(tmp_path):
-    """The window has some tens of positions: each update draws all of them, once."""
-    learner = LearnerConfig(batch_size=1024, sample_reuse=3)
-    run_all(tmp_path / "run", replace(TINY, generations=1, learner=learner, gate=GateConfig(enabled=False)))
+    """The window has some tens of positions: each update draws all of them, once.
+
+    With many more games at once than a generation has, most positions are of games that go on.
+    """
+    learner, games = LearnerConfig(batch_size=1024, sample_reuse=3), replace(TINY.self_play, num_slots=64)
+    config = replace(TINY, generations=1, learner=learner, gate=GateConfig(enabled=False), self_play=games)
+    run_all(tmp_path / "run", config)
     (line,) = figures(tmp_path / "run")
     assert line["window_positions"] < 1024 and line["draws_per_position"] == line["updates"] > 1
     assert 3 <= line["sample_reuse"] < 3 + line["window_positions"] / line["positions"] + 1e-3
+    assert 5 <= line["plies_per_game"] <= 9
+    assert line["plies_per_game"] * line["games"] == pytest.approx(line["positions"], abs=0.5)
 
 
 def test_the_window_lets_old_replay_files_go(undisturbed):
@@ -194,14 +201,6 @@ def test_a_resumed_run_equals_the_uninterrupted_one(undisturbed, tmp_path, monke
     assert figures(path) == figures(undisturbed)
 
 
-def test_plies_per_game_are_those_of_games_that_are_over(tmp_path):
-    """With many more games at once than a generation has, most positions are of games that go on."""
-    run_all(tmp_path, replace(TINY, generations=1, self_play=replace(TINY.self_play, num_slots=64)))
-    (line,) = figures(tmp_path)
-    assert 5 <= line["plies_per_game"] <= 9
-    assert line["plies_per_game"] * line["games"] == pytest.approx(line["positions"], abs=0.5)
-
-
 def gate_that_passes(generation: int):
     """In place of `judge`."""
     return lambda run, now: now.figures.update(gate_score=0.5, promoted=now.number == generation, gate_games=6)
@@ -212,35 +211,38 @@ def growing(undisturbed) -> RunConfig:
     return replace(TINY, generations=3, initial_net=f"{undisturbed}:3", net=replace(TINY.net, channels=6))
 
 
+@pytest.fixture(scope="module")
+def grown(growing, tmp_path_factory) -> Coach:
+    """A run whose candidate of the second generation takes over."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(loop, "judge", gate_that_passes(2))
+        return run_all(tmp_path_factory.mktemp("runs") / "grown", growing)
+
+
 def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_passes_the_gate(
-    growing, tmp_path, monkeypatch, caplog
+    growing, grown, tmp_path, monkeypatch
 ):
     """Until then the games are those of a run that goes on with the other network, whose candidates do not pass."""
-    caplog.set_level("INFO")
-    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
-    grown = run_all(tmp_path / "grown", growing)
-    said = [line for line in caplog.messages if "network of the new sizes" in line]
-    assert len(said) == 3 and "begins untrained" in said[0] and "passes the gate" in said[1]
-    assert "plays from now on, on cpu: trees" in said[2]
+    folder = grown.folder.path
     monkeypatch.setattr(loop, "judge", gate_that_passes(0))
-    run_all(tmp_path / "same", replace(growing, net=TINY.net))
+    run_all(tmp_path / "same", replace(growing, net=TINY.net, generations=2))
     for name in ("generation_0000.safetensors", "replay_0002.npz"):
-        assert checksums(tmp_path / "grown")[name] == checksums(tmp_path / "same")[name], name
-    assert checksums(tmp_path / "grown")["replay_0003.npz"] != checksums(tmp_path / "same")["replay_0003.npz"]
-    cards = [read_card(tmp_path / "grown" / f"generation_{n:04d}.safetensors") for n in range(4)]
+        assert checksums(folder)[name] == checksums(tmp_path / "same")[name], name
+    cards = [read_card(folder / f"generation_{n:04d}.safetensors") for n in range(4)]
     assert [card["net"]["channels"] for card in cards] == [8, 6, 6, 6]
     assert cards[0]["learned_from_games_of"]["net"] == growing.initial_net and "started_from" not in cards[0]
     assert grown.lineup.best_generation == 2 and grown.lineup.best.card["net"]["channels"] == 6
-    since = [line.get("generations_since_promotion") for line in figures(tmp_path / "grown")]
+    since = [line.get("generations_since_promotion") for line in figures(folder)]
     assert since == [None, 0, 1]  # no advice about the gate while the fresh network is far behind
 
 
 @pytest.mark.parametrize("stop_after", [pytest.param(1, marks=pytest.mark.slow), 2])
-def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(growing, tmp_path, monkeypatch, stop_after):
+def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(
+    growing, grown, tmp_path, monkeypatch, stop_after
+):
     monkeypatch.setattr(loop, "judge", gate_that_passes(2))
-    run_all(tmp_path / "whole", growing)
     run_in_two_parts(tmp_path / "resumed", stop_after, monkeypatch, growing)
-    assert checksums(tmp_path / "resumed") == checksums(tmp_path / "whole")
+    assert checksums(tmp_path / "resumed") == checksums(grown.folder.path)
 
 
 @pytest.mark.slow
@@ -266,11 +268,26 @@ def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing,
     assert learned["blocks.1.second.1.weight"].any()  # the new block learns
 
 
-def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monkeypatch):
-    monkeypatch.setattr(loop, "judge", gate_that_passes(0))
-    run_all(tmp_path / "run", replace(growing, generations=1))
-    with RunFolder.open(tmp_path / "run") as folder, pytest.raises(InvalidSetting, match="the gate, which is off"):
-        make_coach(folder, replace(growing, gate=GateConfig(enabled=False)))
+def test_a_run_that_grows_needs_its_gate(growing, tmp_path):
+    ungated = replace(growing, gate=GateConfig(enabled=False))
+    with RunFolder.create(tmp_path / "run", {}) as folder, pytest.raises(InvalidSetting, match="gate"):
+        make_coach(folder, ungated)
+
+
+def judged(coach: Coach, number: int) -> dict:
+    """The gate's figures of a generation of so many games of seven plies."""
+    coach.pace.generation = number - 1
+    generation = coach.journal.begin(number)
+    generation.figures |= {"plies_per_game": 7.0, "simulations_per_s": 1000}
+    loop.judge(coach, generation)
+    return generation.figures
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory) -> Iterator[Coach]:
+    """A run that is ready to begin; each test sets its `plan`, `pace` and `journal.lines` as it needs them."""
+    with RunFolder.create(tmp_path_factory.mktemp("prepared") / "run", {}) as folder:
+        yield make_coach(folder, replace(TINY, generations=3))
 
 
 @pytest.mark.parametrize(
@@ -280,7 +297,7 @@ def test_a_run_that_grows_cannot_go_on_without_its_gate(growing, tmp_path, monke
         ([0.54, 0.55, 0.5], [False, True, False]),  # of equals the one that plays stays
     ],
 )
-def test_a_run_ends_with_the_stronger_net(scores, promoted, tmp_path, monkeypatch):
+def test_a_run_ends_with_the_stronger_net(prepared, scores, promoted, monkeypatch):
     asked = []
 
     def planted(kernels, first, second, num_games, *arguments):
@@ -292,8 +309,7 @@ def test_a_run_ends_with_the_stronger_net(scores, promoted, tmp_path, monkeypatc
 
     monkeypatch.setattr(gate_module, "play_in_time", planted)
     monkeypatch.setattr(pace_module, "LAST_GATE_GAMES", 400)
-    coach = run_all(tmp_path / "run", replace(TINY, generations=3))
-    assert [line["promoted"] for line in coach.journal.lines] == promoted
+    assert [judged(prepared, number)["promoted"] for number in (1, 2, 3)] == promoted
     assert asked == [6, 6, 400]  # six games cannot tell so little apart
 
 
@@ -327,26 +343,22 @@ def test_a_run_whose_limits_are_used_up_says_so(undisturbed, tmp_path, caplog):
 
 
 @pytest.mark.parametrize(
-    ("gate", "score", "best"),
-    [(GateConfig(enabled=False), None, 2), (GateConfig(threshold=0.0), None, 2), (GateConfig(), 0.0, 0)],
+    ("gate", "score", "promoted"),
+    [(GateConfig(enabled=False), None, True), (GateConfig(threshold=0.0), None, True), (GateConfig(), 0.0, False)],
     ids=["off", "open", "lost"],
 )
-def test_a_candidate_below_the_threshold_does_not_take_over(tmp_path, monkeypatch, gate, score, best):
+def test_a_candidate_below_the_threshold_does_not_take_over(prepared, monkeypatch, gate, score, promoted):
     """Nobody scores above 1: a gate is made unreachable by losing every game."""
     if score is not None:
         monkeypatch.setattr("alphazero.matches.result.MatchResult.score", property(lambda self: score))
-    coach = run_all(tmp_path / "run", replace(TINY, generations=2, gate=replace(gate, games=6, simulations=2)))
-    assert coach.lineup.best_generation == best
-    assert [line["promoted"] for line in figures(tmp_path / "run")] == [bool(best)] * 2
+    config = replace(prepared.plan.config, gate=replace(gate, games=6, simulations=2))
+    monkeypatch.setattr(prepared, "plan", replace(prepared.plan, config=config))
+    assert judged(prepared, 1)["promoted"] == promoted
 
 
-def test_a_benchmark_joins_the_metrics_and_the_line_of_its_generation(tmp_path, caplog):
-    loaded = registry.load("tictactoe")
-    scored = replace(loaded, make_benchmark=lambda game: lambda player: {"planted_accuracy": 0.25})
-    with caplog.at_level("INFO"):
-        run_all(tmp_path / "run", replace(TINY, generations=1), scored)
-    assert figures(tmp_path / "run")[0]["planted_accuracy"] == 0.25
-    assert "planted accuracy 0.250; 0:00:00 left" in caplog.text
+def test_the_net_that_plays_is_the_last_one_promoted(undisturbed):
+    promoted = [line["generation"] for line in figures(undisturbed) if line["promoted"]]
+    assert latest_manifest(undisturbed).state["best"] == max(promoted, default=0)
 
 
 def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplog):
@@ -360,10 +372,10 @@ def test_a_benchmark_gives_finite_numbers_under_names_of_its_own(tmp_path, caplo
         benchmark_figures(benchmark, None, {"depth", "seconds"})
 
 
-def test_a_benchmark_has_no_figure_of_the_runs_own_name(tmp_path):
-    scored = replace(registry.load("tictactoe"), make_benchmark=lambda game: lambda player: {OF_PROGRESS[0]: 0.25})
+def test_a_benchmark_has_no_figure_of_the_runs_own_name(prepared, monkeypatch):
+    monkeypatch.setattr(prepared, "benchmark", lambda player: {OF_PROGRESS[0]: 0.25})
     with pytest.raises(InvalidSetting, match=OF_PROGRESS[0]):
-        run_all(tmp_path / "run", replace(TINY, generations=1), scored)
+        loop.score(prepared, prepared.journal.begin(1))
 
 
 def test_the_time_left_follows_the_generations_so_far_and_the_minutes():
@@ -371,14 +383,15 @@ def test_the_time_left_follows_the_generations_so_far_and_the_minutes():
         assert seconds_left(10, minutes, 4, 120.0) == left
 
 
-def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
-    path = tmp_path / "run"
-    with RunFolder.create(path, {}) as folder:
-        coach = make_coach(folder, replace(TINY, generations=1))
+def test_a_benchmark_joins_the_metrics_and_evaluation_plays_the_best_net(tmp_path, caplog):
+    path, loaded = tmp_path / "run", registry.load("tictactoe")
+    scored = replace(loaded, make_benchmark=lambda game: lambda player: {"planted": float(player.name == "best")})
+    with caplog.at_level("INFO"), RunFolder.create(path, {}) as folder:
+        coach = make_coach(folder, replace(TINY, generations=1), scored)
         coach.run()
-        coach.benchmark = lambda player: {"planted": float(player.name == "best")}
-        (opponent,) = open_opponents(["random"], "--opponents", coach.plan.loaded, seed=0, threads=1)
+        (opponent,) = open_opponents(["random"], "--opponents", loaded, seed=0, threads=1)
         evaluation = coach.evaluate([opponent])
+    assert figures(path)[0]["planted"] == 0 and "planted 0.000; 0:00:00 left" in caplog.text
     (match,) = evaluation["matches"]
     assert evaluation["benchmark"] == {"planted": 1.0}
     assert match["opponent"] == "random" and match["wins"] + match["draws"] + match["losses"] == 4
@@ -387,7 +400,7 @@ def test_evaluation_plays_the_best_net_and_is_kept(tmp_path):
     assert read_json_less_seal(path / "evaluation.json", EVALUATION_SEAL) == evaluation
 
 
-def test_matches_are_over_in_their_time(tmp_path, monkeypatch):
+def test_matches_are_over_in_their_time(prepared, monkeypatch):
     """By hand: games with plies of 1/2000 s and 600 plies take 6 s if they are 20. After three plies 3.07 s are left of
     3.1 s, and 0.8 * 3.07 / 6 of 20 games are 8. Of 256 games, a ply of which takes a second, 10 fit into half a second.
     """
@@ -402,22 +415,21 @@ def test_matches_are_over_in_their_time(tmp_path, monkeypatch):
     monkeypatch.setattr(RandomPlayer, "select_actions", play_slowly)
     for module in (arena, in_time):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        coach = make_coach(folder, TINY)
-        players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
-        monkeypatch.setattr(scores_module, "net_player", lambda *_: players[0])
-        for ply_seconds, plies, limit, num_games, least, most in (
-            (1 / 256, 9.0, 8.0, 600, 100, 598),
-            (1 / 2000, 600.0, 7.0, 20, 20, 20),
-            (1 / 2000, 600.0, 3.1, 20, 8, 8),
-            (1 / 256, 9.0, 3.5, 600, 10, 10),
-            (60.0, 9.0, 15.0, 600, 0, 0),
-        ):
-            coach.journal.lines = [{"plies_per_game": plies, "simulations_per_s": 0}]
-            begin = now
-            assert least <= play_against(coach, players[1], num_games, limit).num_games <= most
-            # players get ready before, and whoever cannot be interrupted ends a ply that has begun in time
-            assert now - begin <= 2 * ply_seconds + limit + 256 * ply_seconds
+    coach = prepared
+    players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
+    monkeypatch.setattr(scores_module, "net_player", lambda *_: players[0])
+    for ply_seconds, plies, limit, num_games, least, most in (
+        (1 / 256, 9.0, 8.0, 600, 100, 598),
+        (1 / 2000, 600.0, 7.0, 20, 20, 20),
+        (1 / 2000, 600.0, 3.1, 20, 8, 8),
+        (1 / 256, 9.0, 3.5, 600, 10, 10),
+        (60.0, 9.0, 15.0, 600, 0, 0),
+    ):
+        monkeypatch.setattr(coach.journal, "lines", [{"plies_per_game": plies, "simulations_per_s": 0}])
+        begin = now
+        assert least <= play_against(coach, players[1], num_games, limit).num_games <= most
+        # players get ready before, and whoever cannot be interrupted ends a ply that has begun in time
+        assert now - begin <= 2 * ply_seconds + limit + 256 * ply_seconds
 
 
 def test_an_opponent_that_thinks_for_too_long_is_interrupted_and_has_no_match(tmp_path, caplog):

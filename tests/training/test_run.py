@@ -154,8 +154,8 @@ def test_a_run_knows_whether_it_is_deterministic(tmp_path, caplog, before):
     train(loaded, one, folder, threads=1, deterministic=before, resume=True)
     assert "deterministic" not in caplog.text
     train(loaded, CONFIG, folder, threads=1, deterministic=not before, resume=True)
-    expected = "goes on without deterministic=True" if before else "deterministic=True holds only from here on"
-    assert expected in caplog.text
+    words = ("with", "without") if before else ("without", "with")
+    assert "was begun {} deterministic=True, and goes on {} it".format(*words) in caplog.text
     assert latest_manifest(folder).state["deterministic"] is not before
 
 

@@ -94,17 +94,13 @@ def unpack(content: bytes, where: str, game: Game, most_games: int) -> Chunk:
     arrays = unpack_npz(content, where, expected, limits, most_bytes)
     samples = Samples(**{name: arrays[name] for name in sample_arrays(game)})
     games, (numbers, lengths, openings) = arrays["games"], arrays["shown"].T
-    for is_wrong, words in (
-        (len(samples) != games[:, 1].sum() or (games[:, 1] > game.max_plies).any(), "its games are not of its samples"),
-        (len(np.unique(games[:, 0])) != len(games), "a game is there twice"),
-        (
-            len(arrays["shown_states"]) != lengths.sum() or ((lengths < 1) | (lengths > game.max_plies + 1)).any()
-            or (openings >= game.max_plies).any(),
-            "its games to show are not of its states",
-        ),
+    if (
+        len(samples) != games[:, 1].sum() or (games[:, 1] > game.max_plies).any()
+        or len(np.unique(games[:, 0])) != len(games)
+        or len(arrays["shown_states"]) != lengths.sum() or ((lengths < 1) | (lengths > game.max_plies + 1)).any()
+        or (openings >= game.max_plies).any()
     ):  # fmt: skip
-        if is_wrong:
-            raise StorageError(f"{where}: {words}")
+        raise StorageError(f"{where}: its games, its samples and its games to show do not fit each other")
     paths = np.split(arrays["shown_states"], np.cumsum(lengths)[:-1])
     shown = [FinishedGame(int(n), path, int(plies)) for n, path, plies in zip(numbers, paths, openings, strict=False)]
     *counts, milliseconds = map(int, arrays["counts"])

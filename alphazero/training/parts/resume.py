@@ -120,14 +120,12 @@ def _warn(plan: RunPlan, path: Path, manifest: Manifest, state: SavedState) -> N
             "the run goes on without %s of its replay window, and will not equal an undamaged run",
             count_of(missing, "position"),
         )
-    flag = option("deterministic", True)
-    if state.deterministic and not plan.deterministic:
+    if state.deterministic != plan.deterministic:
+        begun, goes_on = ("with", "without") if state.deterministic else ("without", "with")
         logger.warning(
-            "%s goes on without %s, so it will not equal an uninterrupted run: stop it and add %s if it should",
-            path, flag, flag,
+            "%s was begun %s %s, and goes on %s it: it will not equal an uninterrupted run",
+            path, begun, option("deterministic", True), goes_on,
         )  # fmt: skip
-    elif plan.deterministic and not state.deterministic:
-        logger.warning("%s was begun without %s: %s holds only from here on", path, flag, flag)
     if rules_changed(state.rules, name_rules(plan.loaded.game)):
         logger.warning(
             "the rules of %s have changed since generation %d of %s: its samples and its games in progress are of the "
