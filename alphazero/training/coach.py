@@ -7,7 +7,6 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from alphazero.errors import count_of
 from alphazero.fingerprint import name_rules
 from alphazero.invocation import option
 from alphazero.players.player import Player
@@ -16,7 +15,7 @@ from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.loop import train
 from alphazero.training.parts.gate import net_player
-from alphazero.training.parts.journal import Journal, show_duration
+from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.resume import begin, read_saved, restore
@@ -103,9 +102,8 @@ class Coach(Run):
             logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
         if self.pace.is_over:
             logger.info(
-                "there is nothing left to train: %s and %s count from the beginning of the run, which has %s in %s",
-                option("generations"), option("minutes"), count_of(self.pace.generation, "generation"),
-                show_duration(self.pace.seconds),
+                "there is nothing left to train: %s and %s count from the beginning of the run",
+                option("generations"), option("minutes"),
             )  # fmt: skip
         train(self)
 

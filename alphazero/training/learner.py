@@ -95,8 +95,7 @@ class Tally:
                 raise TrainingError(self._diagnosis(f"three batches in a row gave no finite loss ({losses})"))
             return
         self.newest, self._in_a_row, self._counted = losses, 0, self._counted + 1
-        for name, loss in losses.items():
-            self._totals[name] = self._totals.get(name, 0.0) + loss
+        self._totals = {name: self._totals.get(name, 0.0) + loss for name, loss in losses.items()}
 
     def _diagnosis(self, fault: str) -> str:
         if self._generation == 1 and not self._counted:

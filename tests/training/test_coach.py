@@ -339,7 +339,7 @@ def test_a_run_whose_limits_are_used_up_says_so(undisturbed, tmp_path, caplog):
     path = shutil.copytree(undisturbed, tmp_path / "run")
     with caplog.at_level("INFO"), RunFolder.open(path) as folder:
         make_coach(folder, replace(TINY, generations=1)).run()
-    assert "count from the beginning of the run, which has 4 generations in 0:00:" in caplog.text
+    assert "count from the beginning of the run" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -35,7 +35,6 @@ class Generation:
         return time.monotonic() - self._begin
 
     def enter(self, phase: str) -> None:
-        """As `Journal.enter`."""
         self._journal.enter(f"generation {self.number}: {phase}")
 
     def add_times(self, seconds: float) -> None:
