@@ -108,10 +108,7 @@ class Coach(Run):
         train(self)
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
-        """The best network's `benchmark` figures and its `matches` against `opponents`, as many games as configured.
-
-        With --minutes the games are fewer where they are slow, and there may be none. Written to `evaluation.json` too.
-        """
+        """The best net's `benchmark` figures and its `matches`; written to `evaluation.json`, too."""
         matches = play_matches(self, opponents)
         figures = benchmark_figures(self.benchmark, net_player(self, "best", self.lineup.best, 0))
         evaluation = {"generation": self.lineup.best_generation, "benchmark": figures, "matches": matches}

@@ -63,10 +63,7 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
 
 @functools.lru_cache(maxsize=4)
 def count_positions(kernels: Kernels) -> int | None:
-    """The positions of a small game that are not over, mirror images as one.
-
-    None for games with more than FEW_POSITIONS, and for rules that run as plain Python, which takes too long.
-    """
+    """The positions of a small, compiled game that are not over, mirror images as one; None for other games."""
     reached = set[bytes]()
     frontier = kernels.canonical(kernels.start_states(1))[0]
     while len(frontier):
@@ -94,10 +91,7 @@ def oscillation(figures: Sequence[float]) -> float | None:
 
 @dataclass(frozen=True)
 class Check:
-    """The range of a healthy figure of the metrics, and advice for a figure outside of it.
-
-    In the advice, `[learner.sample_reuse]` is a setting.
-    """
+    """The range of a healthy figure, and advice for one outside, in which `[learner.sample_reuse]` is a setting."""
 
     figure: str
     low: float

@@ -7,17 +7,10 @@ from dataclasses import replace
 from alphazero.game import Game
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
-from alphazero.training.config import (
-    EvaluationConfig,
-    GateConfig,
-    LearnerConfig,
-    ReplayConfig,
-    RunConfig,
-    SelfPlayConfig,
-)
+from alphazero.training import config
 
 
-def presets(game: Game) -> dict[str, RunConfig]:
+def presets(game: Game) -> dict[str, config.RunConfig]:
     """`quick`: ten minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU.
 
     The values are those that learn Connect Four fastest (docs/ablations.md), with more simulations where there is more
@@ -26,25 +19,25 @@ def presets(game: Game) -> dict[str, RunConfig]:
     wide = game.num_actions > 128  # games are long, and 512 of them would take minutes
     large = game.num_actions > 1024  # where policy targets fill the memory
     # opponents whose time for a move is bounded whatever the game: minimax deeper than `greedy`'s two plies is not
-    matches = EvaluationConfig(opponents=("random", "greedy", "mcts:200"))
+    matches = config.EvaluationConfig(opponents=("random", "greedy", "mcts:200"))
     if not game.compiled:
-        matches = EvaluationConfig(opponents=("random", "mcts:20"), games=20, simulations=32)
+        matches = config.EvaluationConfig(opponents=("random", "mcts:20"), games=20, simulations=32)
     elif wide:
         matches = replace(matches, games=40)
-    quick = RunConfig(
+    quick = config.RunConfig(
         generations=40,
         minutes=10.0,
         net=NetConfig(blocks=3, channels=32),
         search=SearchConfig(num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=16),
-        self_play=SelfPlayConfig(
+        self_play=config.SelfPlayConfig(
             games_per_generation=(128 if wide else 512) if game.compiled else 64 if not large else 16,
             num_slots=256 if game.compiled else 32,
             random_plies=min(8, game.max_plies // 10),
             td_lambda=0.95,
         ),
-        replay=ReplayConfig(window_max=5 if large else 20),
-        learner=LearnerConfig(batch_size=512 if game.compiled else 128, learning_rate=4e-3, sample_reuse=1.6),
-        gate=GateConfig(games=40, simulations=4),
+        replay=config.ReplayConfig(window_max=5 if large else 20),
+        learner=config.LearnerConfig(batch_size=512 if game.compiled else 128, learning_rate=4e-3, sample_reuse=1.6),
+        gate=config.GateConfig(games=40, simulations=4),
         evaluation=matches,
     )
     standard = replace(
@@ -56,7 +49,7 @@ def presets(game: Game) -> dict[str, RunConfig]:
             quick.self_play, games_per_generation=2 * quick.self_play.games_per_generation, td_lambda=0.9
         ),
         learner=replace(quick.learner, sample_reuse=2.5),
-        gate=GateConfig(games=40, simulations=8),
+        gate=config.GateConfig(games=40, simulations=8),
     )
     strong = replace(
         standard,

@@ -156,10 +156,7 @@ def merge_equal(
 
 
 class TrainingSet:
-    """Positions with their targets, and batches of them.
-
-    States are canonical. Where they are not, since the game has no `transform`, batches come under random symmetries.
-    """
+    """Positions with their targets; where a game has no `transform`, batches come under random symmetries."""
 
     def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
         self.kernels = kernels
@@ -177,10 +174,7 @@ class TrainingSet:
         return planes + (1 + 4) * actions + 4
 
     def batches(self, draws: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Batch]:
-        """The batches that `draws` gives.
-
-        The next one is made on a thread of its own while the network learns from the last.
-        """
+        """The batches that `draws` gives; the next one is made on a thread while the network learns from the last."""
         with ThreadPoolExecutor(1) as pool:
             waiting = (pool.submit(self.batch, rows, symmetries) for rows, symmetries in draws)
             for batch, _ in itertools.pairwise(itertools.chain(waiting, [None])):
@@ -188,10 +182,7 @@ class TrainingSet:
                 yield batch.result()
 
     def draws(self, batch_size: int, count: int, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The rows and symmetries of `count` batches, as `batch` takes them.
-
-        No position comes again before all others have come.
-        """
+        """The rows and symmetries of `count` batches; no position comes again before all others have come."""
         batch_size = min(batch_size, len(self))
         order = np.empty(0, np.int64)
         for _ in range(count):

@@ -83,10 +83,7 @@ class TrainedRun:
 
     @property
     def net(self) -> NeuralNet:
-        """The best net, on a GPU if there is one: the same object until a better one is promoted.
-
-        If torch ran the networks of the run, as in deterministic ones, torch runs this net, too.
-        """
+        """The best net, on a GPU if there is one; run by torch if torch ran the networks of the run."""
         best, newest = self.best_generation, latest_manifest(self.folder)
         if best not in self._nets:
             by_torch = newest is not None and newest.state.get("inference") == "torch" and wanted_inference() == "auto"
@@ -132,11 +129,7 @@ def example_config(loaded: LoadedGame) -> RunConfig:
 
 
 def read_saved(folder: Path, game: str, like: RunConfig | None = None, own_name: str = "") -> ReadRun:
-    """The `config.json` of a run of `game`, its `net` as that of `like`. Raises InputError.
-
-    `own_name`: the name that the loaded game has itself. A file can be named in many ways, so the nets' cards decide
-    with it whether the run is of that game.
-    """
+    """The `config.json` of a run of `game`, its `net` like that of `like`; `own_name`: of the loaded game."""
     is_begun = os.path.lexists(folder / "config.json") or generations_of(folder, "generation")
     if not is_begun:  # also where a name is too long
         raise RunFolderError(
@@ -206,7 +199,7 @@ def train(
     plan = RunPlan(loaded, config, devices, threads, seed, deterministic, cluster)
     saved = read_saved(folder, game_name, config, loaded.game.name) if resume else None
     settings = ReadRun(saved.game if saved else game_name, seed, threads, config).as_dict()
-    _check_settings(loaded, config, None if saved else folder)
+    _check_settings(loaded, config, begins=not saved)
     if wandb:
         check_wandb()
     limit_arenas(threads + 1)
@@ -275,19 +268,14 @@ def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> l
     return []
 
 
-def _check_settings(loaded: LoadedGame, config: RunConfig, begins_in: Path | None) -> None:
+def _check_settings(loaded: LoadedGame, config: RunConfig, begins: bool) -> None:
     """Refuses what the class of a game declares wrongly, and absurd sizes; before there is a run what it cannot be."""
     laws = Laws(loaded.game)  # those that cost no time; `alphazero check` looks at all
     laws.declaration()
     laws.permutations()
     check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
-    if begins_in is None:
+    if not begins:
         return
-    if ContestantText.parse(text_of(begins_in)).settings:
-        raise InvalidSetting(
-            f"{option('run', begins_in)} could not be named as a contestant, since what follows @ are settings there: "
-            "choose another folder"
-        )
     with without_draws():
         loaded.make_net(loaded.game, config.net_settings)
     if config.initial_net:

@@ -63,11 +63,8 @@ class WorkerSettings:
     playing_net: Mapping[str, Any]
     """Settings of the network that plays."""
     device: str
-    """Where its network is."""
     inference: str
-    """As in `NeuralNet.use_inference`."""
     deterministic: bool
-    """As in `NeuralNet.use_determinism`."""
     threads: int
     """Processor threads of its learning."""
     num_slots: int
@@ -105,10 +102,7 @@ class WorkerProcess(Worker):
     """A `Worker` in another process, which may also do a part of the learning."""
 
     def __init__(self, settings: WorkerSettings, weights: Callable[[], Path], stop: threading.Event):
-        """`weights()` is the checkpoint that plays. Once `stop` is set, a process that is gone is no fault.
-
-        Raises InvalidSetting where none can be started.
-        """
+        """`weights()` is the checkpoint that plays; once `stop` is set, a process that is gone is no fault."""
         self.num_slots, self._weights = settings.num_slots, weights
         if multiprocessing.current_process().daemon:
             raise InvalidSetting(

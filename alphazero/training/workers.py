@@ -65,14 +65,15 @@ class LocalWorkers(Workers):
             raise_first([pool.submit(worker.get_ready) for worker in processes])
 
     def describe(self) -> str:
-        devices = ", ".join(self._plan.devices)
-        trees = "the processor"
+        devices, trees = ", ".join(self._plan.devices), "the processor"
+        processes = sum(isinstance(worker, WorkerProcess) for worker in self.all)
         if self._on_gpu:
             each = self.num_slots * bytes_of_tree(self._kernels, self._plan.config.search)
             trees = f"the GPU ({self._each * each / 1e9:.1f} GB)"
         library = describe_inference(self._assignment.inference())
         return (
-            f"on {devices}: trees on {trees}, {self._total} x {count_of(self.num_slots, 'game')} at once; "
+            f"on {devices}: trees on {trees}, {self._total} x {count_of(self.num_slots, 'game')} at once"
+            f"{f', {processes} of them in processes of their own' * (processes > 0)}; "
             f"the network alone evaluates {self._network_rate:,.0f} positions/s by {library}"
         )
 
@@ -117,13 +118,7 @@ class LocalWorkers(Workers):
             return self._each
         # about so many threads each keep 80% of a lonely one's speed (docs/results/speed.md has the model)
         step = num_slots * self._total / self._network_rate
-        count = min(self._each, 1 + int(step / SECONDS_UNDER_LOCK))
-        if count < self._each:
-            logger.info(
-                "%d of %d workers are processes of their own, since threads would wait for Python's lock",
-                self._total - count, self._total,
-            )  # fmt: skip
-        return count
+        return min(self._each, 1 + int(step / SECONDS_UNDER_LOCK))
 
     def _choose_slots(self, evaluate: Evaluator | CudaEvaluator) -> int:
         plan, self_play = self._plan, self._plan.config.self_play

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.errors import InvalidSetting, StorageError, TrainingError
+from alphazero.errors import StorageError, TrainingError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.storage.arrays import write_npz
@@ -171,14 +171,6 @@ def test_a_symmetry_turns_observation_mask_and_policy_alike():
         np.testing.assert_array_equal(batch.observations, KERNELS.observations(state[None]))
         np.testing.assert_array_equal(batch.legal_masks, KERNELS.describe_all(state[None])[0])
         assert game.symmetries[1][symmetry][int(batch.policy_targets.argmax())] == 2
-
-
-@pytest.mark.parametrize(
-    "settings", [{"window_start": 0}, {"window_max": 2}, {"window_growth": -1}, {"window_growth": 1e308}]
-)
-def test_wrong_settings_are_refused(settings):
-    with pytest.raises(InvalidSetting):
-        ReplayConfig(**settings)
 
 
 @pytest.mark.parametrize("name", ["policies", "outcomes", "values"])

@@ -318,11 +318,6 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     assert times[1] - times[0] < 1.2 + longest
 
 
-def test_time_limits_and_determinism_exclude_each_other(tmp_path):
-    with pytest.raises(InvalidSetting, match="depends on the clock"):
-        train(registry.load("tictactoe"), replace(CONFIG, minutes=1.0), tmp_path, deterministic=True)
-
-
 def test_runs_side_by_side_are_deterministic_until_the_last_one_ends(tmp_path):
     """Each once gave torch back what it had found: the first to end took it from the others, which then left it on."""
     loaded = registry.load("tictactoe")

@@ -50,17 +50,6 @@ def test_simulations_count_once_their_search_is_over():
         assert worker.counts().simulations == 8 * worker.counts().positions > 0
 
 
-def test_outcomes_are_handed_back_to_the_start_of_each_game():
-    """Side by side: four games that end after each other, one, a draw, and one that goes on."""
-    to_play, values = np.array([[0, 1, 0, 1, 0, 1]] * 4, np.int8), np.full((4, 6), 0.5, np.float32)
-    done, rewards = np.zeros((4, 6), bool), np.zeros((4, 6), np.float32)
-    done[0, [2, 3, 4, 5]] = done[1, 4] = done[2, 5] = True
-    rewards[0, 2] = rewards[1, 4] = 1
-    targets, z, known = value_targets(to_play, done, rewards, values, np.zeros((4, 6), bool), 1.0)
-    assert z.tolist() == targets.tolist() == [[1, -1, 1, 0, 0, 0], [1, -1, 1, -1, 1, 0], [0] * 6, [0] * 6]
-    assert known.sum(axis=1).tolist() == [6, 5, 6, 0]
-
-
 def test_outcomes_where_a_player_moves_twice():
     """Plies of players 0, 1, 1, 0; the last one wins: both of player 1's plies were lost."""
     targets, z, _ = value_targets(
@@ -74,21 +63,6 @@ def test_outcomes_where_a_player_moves_twice():
     assert z[0].tolist() == [1, -1, -1, 1]
     # from the end: (0 + 1) / 2; (-0.5 - 0.5) / 2; (0.25 - 0.5) / 2, the same player; (0.5 + 0.125) / 2
     assert targets[0].tolist() == [0.3125, -0.125, -0.5, 0.5]
-
-
-def test_targets_do_not_look_past_a_random_ply():
-    """Players 0, 1, 0, 1; the last one wins, but ply 2 was played at random: the search's 0.25 stands for the rest."""
-    targets, z, known = value_targets(
-        np.array([[0, 1, 0, 1]], np.int8),
-        np.array([[False] * 3 + [True]]),
-        np.array([[0, 0, 0, 1.0]], np.float32),
-        np.array([[0.5, 0.75, 0.25, 0.5]], np.float32),
-        np.array([[False, False, True, False]]),
-        0.5,
-    )
-    assert known.all() and z[0].tolist() == [0.25, -0.25, 0.25, 1]
-    # from the end: (0.5 + 1) / 2; the value; (0.75 - 0.25) / 2; (0.5 - 0.25) / 2
-    assert targets[0].tolist() == [0.125, 0.25, 0.25, 0.75]
 
 
 @pytest.mark.parametrize("td_lambda", [0.0, 0.9, 1.0])

@@ -127,6 +127,7 @@ def test_a_process_runs_no_file_of_the_current_folder_and_finds_the_users_module
     assert not (tmp_path / "mark").exists()
 
 
+@pytest.mark.slow
 def test_a_program_from_standard_input_begins_processes(weights: Path):
     """Python has a file of the name <stdin> for it, which is not there."""
     done = subprocess.run(

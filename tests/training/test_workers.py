@@ -40,15 +40,24 @@ def make_coach(folder: RunFolder, devices: list[str], generations: int = 2, conf
     return Coach(RunPlan(registry.load("tictactoe"), config, devices, threads=2, seed=3, deterministic=False), folder)
 
 
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> Coach:
+    """A run of two threads on one device."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(INFERENCE_VARIABLE, "torch")
+        return run(tmp_path_factory.mktemp("alone") / "run", ["cpu"])
+
+
 @pytest.mark.parametrize("inference", ["torch", pytest.param("openvino", marks=pytest.mark.slow)])
 def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(
-    inference: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    inference: str, alone: Coach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Every process plays its share of the games and adds its part to every update, as threads do."""
     if inference == "openvino":
         pytest.importorskip("openvino")
     monkeypatch.setenv(INFERENCE_VARIABLE, inference)
-    one, two = (run(tmp_path / str(len(each)), each, generations=2) for each in (["cpu"], ["cpu", "cpu"]))
+    one = alone if inference == "torch" else run(tmp_path / "1", ["cpu"])
+    two = run(tmp_path / "2", ["cpu", "cpu"])
     assert one.lineup.inference == two.lineup.inference == inference
     expect_the_same(one, two)
 
@@ -158,24 +167,6 @@ def test_no_worker_begins_that_would_never_get_a_game(tmp_path: Path):
         Coach(other, folder).prepare()
 
 
-@pytest.mark.parametrize(
-    ("devices", "compiled", "share"),
-    [
-        (["cuda:0", "cuda:1"], True, 1 / 2),
-        (["cuda"], True, 1),
-        (["cpu", "cpu"], True, 1),
-        (["cpu"], False, 1 / 4),
-        (["cuda:0", "cuda:1"], False, 1 / 4),
-    ],
-)
-def test_a_match_runs_on_the_first_gpu_or_on_all_threads(devices: list[str], compiled: bool, share: float):
-    loaded = registry.load("tictactoe" if compiled else f"{Path(__file__).with_name('slow_game.py')}:SlowGame")
-    workers = LocalWorkers.__new__(LocalWorkers)
-    workers._plan = RunPlan(loaded, TINY, devices, threads=4, seed=3, deterministic=False)
-    workers.all = [None] * 4
-    assert workers.share_of_match == share
-
-
 def test_a_batch_must_do_for_all_devices(tmp_path: Path):
     config = replace(TINY, learner=replace(TINY.learner, batch_size=3))
     with RunFolder.create(tmp_path / "run", {}) as folder, pytest.raises(InvalidSetting, match="batch_size"):
@@ -196,12 +187,11 @@ def test_what_a_lack_of_memory_looks_like(error: Exception, is_one: bool):
     assert is_out_of_memory(error) == is_one
 
 
-def test_workers_of_both_kinds_play_the_games_of_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    threads = run(tmp_path / "threads", ["cpu"], generations=1)
+def test_workers_of_both_kinds_play_the_games_of_threads(alone: Coach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("alphazero.training.workers.FEW", 1)
     monkeypatch.setattr("alphazero.training.workers.SECONDS_UNDER_LOCK", math.inf)
     started, start = list[int](), LocalWorkers._start_process
     monkeypatch.setattr(LocalWorkers, "_start_process", lambda self, i: (started.append(i), start(self, i))[1])
-    both = run(tmp_path / "both", ["cpu"], generations=1)
+    both = run(tmp_path / "both", ["cpu"])
     assert started == [1], "the second worker is a process, the first is not"
-    expect_equal(threads, both)
+    expect_equal(alone, both)

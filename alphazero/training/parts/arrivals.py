@@ -143,10 +143,7 @@ class Arrivals:
         self._num_left_out = 0
 
     def restore(self, taken: Sequence[int]) -> int:
-        """Reads what waits in the folder, less what the newest generation has `taken`.
-
-        A file that cannot be read stays where it is. Returns the smallest number above those of all games there.
-        """
+        """Reads what waits, less what the newest generation has `taken`; returns a number above those of all games."""
         past, there = 0, arrivals_in(self._folder.path)
         self._next = 1 + max([*taken, *there], default=-1)
         self.taken = [number for number in taken if number in there]

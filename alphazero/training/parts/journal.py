@@ -16,9 +16,6 @@ from alphazero.training.parts.trackers import Figures, Tracker
 
 logger = logging.getLogger(__name__)
 
-OF_PROGRESS = "generations_since_promotion", "benchmark_oscillation", "benchmark_figures"
-"""The figures of `describe_progress`."""
-
 
 class Generation:
     """A generation under way."""

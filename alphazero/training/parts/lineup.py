@@ -51,10 +51,7 @@ class Lineup:
     def __init__(
         self, plan: RunPlan, folder: RunFolder, stop: threading.Event, best: int | None, inference: str | None
     ):
-        """`best`: the generation that plays in a run that goes on; `inference`: the library that ran its networks.
-
-        Raises InvalidSetting if a net of other sizes would play for ever.
-        """
+        """`best` plays in a run that goes on, by the library `inference`; raises InvalidSetting, as `check_growth`."""
         self.plan, self._folder, self._stop = plan, folder, stop
         self.best_generation = best or 0
         """The generation whose net plays."""
@@ -146,11 +143,7 @@ class Lineup:
         return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
 
     def go_on_with(self, games: Mapping[str, np.ndarray], past: int = 0) -> None:
-        """Raises RunFolderError where the workers are others than those that began the games.
-
-        To workers that keep no games, and from them, only the numbers of games pass on; new games have numbers of
-        `past` or more.
-        """
+        """Raises RunFolderError for other workers than those that began them; new games have numbers from `past` on."""
         path = self._folder.path
         in_progress = sum(len(numbers) for name, numbers in games.items() if name.startswith("games_"))
         if not self.workers.keeps_games or not in_progress:

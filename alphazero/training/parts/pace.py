@@ -68,9 +68,6 @@ def games_that_fit(wanted: int, least: int, seconds_of_game: float, seconds: flo
 
 
 def seconds_left(generations: int, minutes: float, generation: int, seconds: float) -> float:
-    """About how long a run of so many generations or minutes goes on after `generation`, which took `seconds` so far.
-
-    0 minutes: no limit.
-    """
+    """About how long a run goes on after `generation`, which took `seconds` so far; 0 `minutes` are no limit."""
     left = seconds / max(1, generation) * max(0, generations - generation)
     return min(left, max(0.0, minutes * 60 - seconds)) if minutes else left

@@ -135,10 +135,7 @@ def _warn(plan: RunPlan, path: Path, manifest: Manifest, state: SavedState) -> N
 
 
 def read_saved(plan: RunPlan, folder: RunFolder) -> tuple[Manifest, SavedState] | None:
-    """The newest generation that a run goes on from; None if there is none. Raises InputError where that cannot be.
-
-    Nothing is changed, nor compiled.
-    """
+    """The newest generation to go on from, None if there is none; raises InputError, and changes nothing."""
     manifest = folder.newest_valid()
     if manifest is None:
         return None

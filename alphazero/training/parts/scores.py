@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from alphazero.errors import InvalidSetting, count_of
+from alphazero.errors import count_of
 from alphazero.invocation import option
 from alphazero.matches.arena import get_ready
 from alphazero.matches.in_time import play_in_time
@@ -15,7 +15,7 @@ from alphazero.matches.result import MatchResult
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.training.parts.gate import net_player
-from alphazero.training.parts.journal import OF_PROGRESS, Generation, describe_progress, show_duration
+from alphazero.training.parts.journal import Generation, describe_progress, show_duration
 from alphazero.training.parts.pace import MATCHES_SHARE, games_that_fit
 from alphazero.training.parts.run import Benchmark, Run
 
@@ -25,20 +25,16 @@ logger = logging.getLogger(__name__)
 def score(run: Run, generation: Generation) -> None:
     """Adds the benchmark's figures of the candidate, which `save` has written, and those of the run as a whole."""
     lineup = run.lineup
-    own = {"generation", "seconds", "cpu_seconds", *generation.figures, *OF_PROGRESS}
-    found = benchmark_figures(run.benchmark, net_player(run, "candidate", lineup.net, 0), own)
+    found = benchmark_figures(run.benchmark, net_player(run, "candidate", lineup.net, 0))
     # a network of new sizes has much to learn before the gate says anything about the run
     since_promotion = None if lineup.grows else generation.number - lineup.best_generation
-    generation.figures |= found | describe_progress(run.journal.lines, found, since_promotion)
+    progress = describe_progress(run.journal.lines, found, since_promotion)
+    generation.figures = found | generation.figures | progress  # the run's own figures keep their names
 
 
-def benchmark_figures(benchmark: Benchmark | None, player: Player, taken: Iterable[str] = ()) -> dict[str, float]:
-    """The figures that are finite, none without a benchmark; raises InvalidSetting if one has a `taken` name."""
+def benchmark_figures(benchmark: Benchmark | None, player: Player) -> dict[str, float]:
+    """The figures that are finite; none without a benchmark."""
     figures = {name: float(figure) for name, figure in benchmark(player).items()} if benchmark else {}
-    if clashes := sorted(figures.keys() & set(taken)):
-        raise InvalidSetting(
-            f"a figure of the game's benchmark is called {clashes[0]}, as is one of the run: rename it"
-        )
     finite = {name: figure for name, figure in figures.items() if math.isfinite(figure)}
     if wrong := sorted(figures.keys() - finite.keys()):
         logger.warning("the game's benchmark gave no finite numbers for %s, so they are left out", ", ".join(wrong))
@@ -59,10 +55,7 @@ def describe_matches(run: Run, opponents: Sequence[Player]) -> str:
 
 
 def play_matches(run: Run, opponents: Sequence[Player]) -> list[dict[str, Any]]:
-    """The results of the best net, as many games as configured; with --minutes fewer where they are slow.
-
-    An opponent against whom no two games are over in time has no match.
-    """
+    """The results, with --minutes of fewer games where they are slow; an opponent may have no match then."""
     results, settings = [], run.plan.config.evaluation
     for opponent in opponents:
         run.journal.enter(f"matches at the end: {count_of(settings.games, 'game')} against {opponent.name}")

@@ -25,10 +25,7 @@ MEASURED = "simulations_per_s", "cache_hits", "bytes_per_position"
 
 
 def play(run: Run, generation: Generation) -> Samples:
-    """The samples of as many games as are wanted, or as fit into the time, which may be none. Raises Stopped.
-
-    Raises TrainingError if the first generation has no samples.
-    """
+    """The samples of the games that are wanted, or that fit into the time. Raises Stopped, and TrainingError."""
     generation.enter("self-play")
     lineup, pace, workers = run.lineup, run.pace, run.lineup.workers
     wanted, seconds_of_play = run.plan.config.self_play.games_per_generation, pace.share_of_minutes(SELF_PLAY_SHARE)

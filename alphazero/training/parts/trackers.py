@@ -61,10 +61,7 @@ class Wandb:
     """
 
     def __init__(self, project: str, folder: Path, config: Mapping[str, Any], lines: Iterable[Figures]):
-        """`lines`: those of the generations so far; what wandb has missed of them is added.
-
-        The folder tells the id of a run that goes on, and never the project: no file of a run sends figures anywhere.
-        """
+        """Adds of `lines`, those of the generations so far, what wandb has missed. No file of a run names a project."""
         import wandb
 
         self._lost = False

@@ -51,11 +51,7 @@ def bytes_of_tree(kernels: Kernels, config: SearchConfig) -> int:
 
 
 def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig, num_searches: int, most: int) -> int:
-    """The number of games at once for each of `num_searches` on one GPU.
-
-    It is the lowest at which the network is nearly as fast as it can be, at most `most` and what the memory holds.
-    Raises DeviceMemoryError if that does not hold a single one.
-    """
+    """The fewest games at once for each of `num_searches` with which the GPU's network is nearly at its top speed."""
     device = open_cuda()
     fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_tree(kernels, config))
     most = max(1, min(most, fitting))
@@ -71,10 +67,7 @@ def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig
 
 
 def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> float:
-    """Positions per second that the network evaluates on the GPU, in calls of `size`, each replayed as a graph.
-
-    Raises DeviceMemoryError.
-    """
+    """Positions per second on the GPU, in calls of `size`, each replayed as a graph. Raises DeviceMemoryError."""
     device = open_cuda()
     try:
         work = make_buffers(kernels, size, 1, 1, device)

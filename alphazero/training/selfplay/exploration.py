@@ -47,10 +47,7 @@ def _explores(epsilon, after, seed, game, ply):
 
 @kernel
 def explore(legal_masks, epsilon, after, seed, games, plies, actions, explored):
-    """Replaces `actions int64[n]` at plies that are played at random, by any legal one of `bool[n, A]`.
-
-    Sets `explored int8[n]` to 1 there.
-    """
+    """Replaces `actions` at plies that are played at random by any legal one; sets `explored int8[n]` to 1 there."""
     for i in range(len(actions)):
         if _explores(epsilon, after, seed, games[i], plies[i]):
             explored[i] = 1

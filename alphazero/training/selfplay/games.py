@@ -119,10 +119,7 @@ class SelfPlay(Worker):
         return self._finished
 
     def ended_games(self) -> np.ndarray:
-        """`int64[n, 3]`: the games that ended in the last call of `play`, in the order of their samples.
-
-        Each with its number, its number of samples, and the generation of the first weights that played in it.
-        """
+        """`int64[n, 3]`: number, samples, first weights of each game that ended in the last call of `play`."""
         return np.concatenate([np.empty((0, 3), np.int64), *self._ended])
 
     def forget(self) -> None:

@@ -7,7 +7,6 @@ They are for people: nothing else reads them, and a run goes on without them.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -29,7 +28,6 @@ SEAL = "shown_sha256"
 FORMAT = 1
 _make_key, _uniform = plain(make_key), plain(uniform)
 """A few draws are not worth compiling for."""
-_NAME = re.compile(r"shown_(\d{4,9})\.json", re.ASCII)
 
 
 class FinishedGame(NamedTuple):
@@ -44,10 +42,7 @@ class FinishedGame(NamedTuple):
 
 
 def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...] | None:
-    """The actions from the start position to the end; None if the states do not follow from each other.
-
-    `seed` is the run's.
-    """
+    """The actions from the start position to the end; None if the states do not follow in a run of that `seed`."""
     position = game.start()
     with np.errstate(over="ignore"):
         key = _make_key(seed, finished.number, 0, OPENING)
@@ -109,5 +104,5 @@ def read_shown(folder: Path, generation: int) -> list[GameRecord]:
 
 def shown_generations(folder: Path) -> list[int]:
     """The generations with games to step through, in ascending order."""
-    found = (_NAME.fullmatch(path.name) for path in folder.glob("shown_*.json"))
-    return sorted(int(match[1]) for match in found if match)
+    numbers = (path.stem.removeprefix("shown_") for path in folder.glob("shown_*.json"))
+    return sorted(int(number) for number in numbers if number.isdecimal())
