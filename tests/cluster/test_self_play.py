@@ -188,15 +188,15 @@ def shown_after(plies: int) -> dict[str, np.ndarray]:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda c: {"games": c.games[:-1]}, "not of its samples"),
-        (lambda c: {"games": np.concatenate([c.games[:1], c.games[:1], c.games[2:]])}, "twice|not of its"),
+        (lambda c: {"games": c.games[:-1]}, "do not fit"),
+        (lambda c: {"games": np.concatenate([c.games[:1], c.games[:1], c.games[2:]])}, "do not fit"),
         (lambda c: {"games": c.games - [[10_000, 0, 0]]}, "its values lie between"),
         (lambda c: {"policies": np.full_like(c.samples.policies, np.nan)}, "its values lie between"),
         (lambda c: {"values": c.samples.values * 0 + 3}, "its values lie between"),
         (lambda c: {"states": c.samples.states[:, :1]}, "is uint64"),
-        (lambda c: {"shown": np.array([[1, 2, 0]])}, "not of its states"),
-        (lambda c: shown_after(9), "not of its states"),
-        (lambda c: shown_after(1 << 60), "not of its states"),
+        (lambda c: {"shown": np.array([[1, 2, 0]])}, "do not fit"),
+        (lambda c: shown_after(9), "do not fit"),
+        (lambda c: shown_after(1 << 60), "do not fit"),
         (lambda c: {"more": np.zeros(3)}, "holds the arrays"),
     ],
 )

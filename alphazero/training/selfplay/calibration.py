@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import statistics
 import time
 from collections.abc import Callable
@@ -40,14 +41,17 @@ CHUNK = 64
 
 
 def bytes_of_tree(kernels: Kernels, config: SearchConfig) -> int:
-    """Memory that each tree of a search takes."""
-    blocks = {}
-    for parts in room_for(kernels, config, 1, HOST):
-        for array in parts:
+    """Memory that each further tree of a search takes."""
+
+    def size(num_trees: int) -> int:
+        blocks = {}
+        for array in itertools.chain(*room_for(kernels, config, num_trees, HOST)):
             while array.base is not None:  # it is a part of another one
                 array = array.base
             blocks[id(array)] = array
-    return sum(block.nbytes for block in blocks.values())
+        return sum(block.nbytes for block in blocks.values())
+
+    return size(2) - size(1)
 
 
 def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig, num_searches: int, most: int) -> int:
