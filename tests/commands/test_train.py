@@ -247,15 +247,6 @@ def test_the_last_lines_can_be_typed(name, tmp_path, monkeypatch, capsys):
     assert run_command(doctor.report, report[2:]) == 0 and (tmp_path / name / "report.html").exists()
 
 
-def test_a_name_that_no_contestant_can_have_is_refused_when_it_is_chosen(capsys, tmp_path, monkeypatch):
-    """`pit` would take what follows @ for settings."""
-    monkeypatch.chdir(tmp_path)
-    said = fails(capsys, TINY[0], *TINY[1:], "--run", "a@simulations=4")
-    assert "--run a@simulations=4 could not be named as a contestant" in said and "choose another folder" in said
-    assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.usefixtures("at_once")
 def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):

@@ -336,7 +336,7 @@ MUTATIONS = [
         ("_without_code", instead("kept = ...", "kept = opponents"), "test_a_run_folder_starts_no_code"),
         ("_changes", never("startswith"), "test_the_net_of_a_run_cannot_change"),
         ("train", instead("run.write_config(...)", "if changed: run.write_config(settings)"),
-         "test_a_run_of_an_older_version_is_sealed_when_it_goes_on"),
+         "test_a_resumed_run_lists_what_changed_and_one_of_an_older_version_is_sealed"),
     ),
     *in_file("alphazero/training/run.py", "tests/training/test_hostile_runs.py",
         ("_check_settings", without("check_sizes"), "test_a_run_without_a_net_does_not_say_how_large_it_is"),
