@@ -63,10 +63,13 @@ def load_parts(
     """The game with the parts of the spec that the module `holder` holds."""
 
     def gtp_words(game: Game) -> GtpWords:
-        given: dict[str, Any] = {"name": spec.gtp_name, "vertex_of": spec.gtp_vertex}
-        return replace(default_words(game), **{name: word for name, word in given.items() if word})
+        words = default_words(game)
+        return replace(words, name=spec.gtp_name or words.name, vertex_of=spec.gtp_vertex or words.vertex_of)
 
-    parts = {words: _later(part, words, holder) for words, part in named_parts(spec).items()}
+    parts = {
+        words: LaterPart(part, words, holder) if isinstance(part, str) else part
+        for words, part in named_parts(spec).items()
+    }
     single = {"gtp_words": gtp_words} | {name: parts[name] for name in PARTS if name in parts}
     single["presets"] = functools.partial(single["presets"], game)
     contestants = {name: parts[f"contestants[{name!r}]"] for name in spec.contestants}
@@ -89,10 +92,6 @@ def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
         if not callable(found):
             raise GameError(f"{module.__file__} has no function or class {quote(attribute)}")
     return found
-
-
-def _later(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
-    return part if not isinstance(part, str) else LaterPart(part, words, holder)
 
 
 @dataclass(frozen=True)

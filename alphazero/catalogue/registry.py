@@ -17,6 +17,7 @@ import ast
 import functools
 import importlib
 import importlib.metadata
+import os
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -30,7 +31,7 @@ from alphazero.catalogue.adapters import alpha_zero_general, openspiel
 from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame, load_parts, resolve
 from alphazero.catalogue.shipped import FAULTS, NAMES, NETS, PACKAGES
-from alphazero.catalogue.user_code import ALONE, can_be_found, file_instead, import_file, naming
+from alphazero.catalogue.user_code import ALONE, can_be_found, import_file, naming
 from alphazero.errors import GameError, UnknownName, listed, quote, shorten, shorten_path
 from alphazero.game.game import Game
 from alphazero.game.spec import PARTS, GameSpec
@@ -132,7 +133,7 @@ def _find(name: str) -> LoadedGame:
         with naming(f"the game module {quote(module_name)}", GameError):
             module = importlib.import_module(module_name)
         return _load_module(module, class_name, module_name)
-    if "." in module_name and (file := file_instead(module_name)):
+    if "." in module_name and os.path.isfile(file := module_name.replace(".", "/") + ".py"):
         raise GameError(f"the game module {quote(module_name)} is not on Python's path: give {file} instead")
     if name in FAULTS:
         raise GameError(FAULTS[name])
@@ -154,21 +155,12 @@ def _split(name: str) -> tuple[str, str]:
 
 def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
     """The game of an installed package, whose entry point leads to a class, a module or a SPEC."""
-    what = f"the installed game {quote(entry.name)}"
-    with naming(what, GameError):
-        target = entry.load()
-    if isinstance(target, type) and _is_game(target):
-        return _load_class(target, [], what)
-    module = target if isinstance(target, ModuleType) else sys.modules[entry.module]
-    spec = getattr(target, "SPEC", None) if target is module else target
-    if isinstance(spec, GameSpec) and entry.name in spec.games:
+    with naming(f"the installed game {quote(entry.name)}", GameError):
+        module = importlib.import_module(entry.module)
+    spec, attribute = getattr(module, "SPEC", None), entry.attr or ""
+    if attribute in ("", "SPEC") and isinstance(spec, GameSpec) and entry.name in spec.games:
         return _load_declared(entry.name, module, spec)
-    if target is module:
-        return _load_module(module, "", entry.name)
-    raise GameError(
-        f"the entry point {quote(entry.name)} must lead to a Game class, its module, or a SPEC with that name among "
-        f"its games: {entry.value}"
-    )
+    return _load_module(module, attribute, f"the installed game {quote(entry.name)}")
 
 
 # --- from a class to its parts ---
@@ -198,29 +190,32 @@ def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
 
 def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     """The game of a module; `class_name` may be followed by arguments in brackets."""
-    classes = [cls for cls in vars(module).values() if isinstance(cls, type) and cls.__module__ == module.__name__]
-    found = {cls.__name__: cls for cls in classes if _is_game(cls)}
     class_name, arguments = _split_arguments(class_name)
-    if not class_name:  # what only chooses arguments for another class must be named
-        written = {*alpha_zero_general.METHODS}
-        found = {n: cls for n, cls in found.items() if issubclass(cls, Game) or written & {*vars(cls)}} or found
-    if class_name and class_name not in found:
-        if isinstance(cls := vars(module).get(class_name), type):
+    what, where = f"the game class in {given}", shorten_path(given)
+    held = {name: value for name, value in vars(module).items() if isinstance(value, type)}
+    own = {cls.__name__: cls for cls in held.values() if cls.__module__ == module.__name__}
+    found = {name: cls for name, cls in own.items() if _is_game(cls)}
+    if class_name:
+        if (cls := held.get(class_name)) is None:
+            raise UnknownName(f"game class in {where}", class_name, found)
+        if not _is_game(cls):
             derive = f": derive it from Game, as `class {class_name}(Game)`"
-            raise GameError(f"{class_name} in {shorten_path(given)} is not a Game{_lacking(cls) or derive}")
-        raise UnknownName(f"game class in {shorten_path(given)}", class_name, found)
+            raise GameError(f"{class_name} in {where} is not a Game{_lacking(cls) or derive}")
+        return _load_class(cls, arguments, what)
+    # what only chooses arguments for another class must be named
+    written = {*alpha_zero_general.METHODS}
+    found = {n: cls for n, cls in found.items() if issubclass(cls, Game) or written & {*vars(cls)}} or found
     spec = getattr(module, "SPEC", None)
-    if not class_name and not found and isinstance(spec, GameSpec) and spec.games:
+    if not found and isinstance(spec, GameSpec) and spec.games:
         if len(spec.games) == 1:
             return _load_declared(next(iter(spec.games)), module, spec)
-        raise GameError(f"{shorten_path(given)} declares {len(spec.games)} games: choose one of {listed(spec.games)}")
-    if not class_name and len(found) != 1:
+        raise GameError(f"{where} declares {len(spec.games)} games: choose one of {listed(spec.games)}")
+    if len(found) != 1:
         remedy = f": add :NAME to choose one of {', '.join(sorted(found))}"
         if not found:
-            remedy = next(filter(None, map(_lacking, classes)), ": define one there, as `class MyGame(Game)`")
-        raise GameError(f"{shorten_path(given)} must hold one Game class, not {len(found)}{remedy}")
-    cls = found[class_name] if class_name else next(iter(found.values()))
-    return _load_class(cls, arguments, f"the game class in {given}")
+            remedy = next(filter(None, map(_lacking, own.values())), ": define one there, as `class MyGame(Game)`")
+        raise GameError(f"{where} must hold one Game class, not {len(found)}{remedy}")
+    return _load_class(next(iter(found.values())), [], what)
 
 
 def _load_class(
@@ -248,32 +243,16 @@ def _as_game(made: Any, title: str) -> Game:
 
 
 def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
-    _check_name(game, cls)
+    if (package := PACKAGES.get(game.name)) is not None:
+        shipped: Any = resolve(package.SPEC.games[game.name], f"games[{game.name!r}]", package)
+        keeps_rules = isinstance(game, shipped) and game.rules == getattr(shipped, "rules", None)
+        if type(game) is not shipped and not keeps_rules:  # it would take the other's nets for its own
+            cure = f'give yours another, as name = "my_{game.name}"'
+            raise GameError(f"{quote(game.name)} is the name of a shipped game: {cure}")
     spec, holder = declared or _spec_of(cls)
     nets = {path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))}
     _origins[game] = functools.partial(load_parts, spec=spec, holder=holder, nets=nets)
     return _origins[game](game)
-
-
-def _check_name(game: Game, cls: type) -> None:
-    """Raises GameError for a game of other rules with the name of a shipped one, whose nets and cards it would share.
-
-    A class that derives from the shipped one and keeps its rules keeps its name, too.
-    """
-    if (package := PACKAGES.get(game.name)) is None:
-        return
-    shipped = _place(resolve(package.SPEC.games[game.name], f"games[{game.name!r}]", package))
-    rules = getattr(game, "rules", None)
-    if _place(cls) == shipped or any(
-        _place(base) == shipped and getattr(base, "rules", None) == rules for base in cls.__mro__
-    ):
-        return
-    raise GameError(f'{quote(game.name)} is the name of a shipped game: give yours another, as name = "my_{game.name}"')
-
-
-def _place(cls: Any) -> tuple[str, str]:
-    """The file and the name of a class: a file that is imported again makes another class."""
-    return getattr(sys.modules.get(cls.__module__), "__file__", None) or "", cls.__qualname__
 
 
 def _spec_of(cls: type) -> tuple[GameSpec, ModuleType]:

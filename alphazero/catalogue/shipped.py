@@ -6,26 +6,17 @@ import importlib
 import importlib.machinery
 import importlib.util
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+from alphazero.catalogue.user_code import SHIPPED as FOLDER
 from alphazero.catalogue.user_code import naming
 from alphazero.errors import GameError, quote
 from alphazero.game.spec import GameSpec
 
-FOLDER = Path(__file__).resolve().parents[2] / "games"
-"""The games that come with the framework, a package each; a new folder there is found without being installed."""
-
-
-def _find_nets() -> Path:
-    """The shipped nets: setup.py puts the clone's folder pretrained/ into the package where it is installed."""
-    installed = Path(__file__).resolve().parents[1] / "pretrained"
-    return installed if installed.is_dir() else FOLDER.parent / "pretrained"
-
-
-NETS = _find_nets()
-"""Holds a folder of nets for some games."""
+_INSTALLED = Path(__file__).resolve().parents[1] / "pretrained"
+NETS = _INSTALLED if _INSTALLED.is_dir() else FOLDER.parent / "pretrained"
+"""Holds a folder of nets for some games; setup.py puts the clone's pretrained/ into the package that it installs."""
 
 
 def _make_importable() -> None:
@@ -58,24 +49,20 @@ def _find_shipped() -> tuple[dict[str, ModuleType], dict[str, str]]:
         try:
             with naming(f"the folder {path.parent}", GameError):
                 package = importlib.import_module(f"{FOLDER.name}.{folder}")
-            packages |= _declared(package, path, packages)
+            spec = getattr(package, "SPEC", None)
+            if Path(str(package.__file__)).resolve() != path:
+                faults[folder] = f"the folder {path.parent} is hidden by {package.__file__}: rename one of the two"
+            elif not isinstance(spec, GameSpec) or not spec.games:
+                example = 'SPEC = GameSpec(games={"my_game": ".game:MyGame"})'
+                faults[folder] = f"{path} must declare its games, as {example}"
+            elif twice := sorted(set(spec.games) & set(packages)):
+                other = packages[twice[0]].__file__
+                faults[folder] = f"{path} declares {quote(twice[0])}, which {other} declares, too: rename one"
+            else:
+                packages |= dict.fromkeys(spec.games, package)
         except GameError as error:
             faults[folder] = str(error)
     return packages, faults
-
-
-def _declared(package: ModuleType, path: Path, others: Mapping[str, ModuleType]) -> dict[str, ModuleType]:
-    """The games that the package at `path` declares; raises GameError if it declares none, or one of the others'."""
-    if Path(str(package.__file__)).resolve() != path:
-        raise GameError(f"the folder {path.parent} is hidden by {package.__file__}: rename one of the two")
-    spec = getattr(package, "SPEC", None)
-    if not isinstance(spec, GameSpec) or not spec.games:
-        raise GameError(f'{path} must declare its games, as SPEC = GameSpec(games={{"my_game": ".game:MyGame"}})')
-    if twice := sorted(set(spec.games) & set(others)):
-        raise GameError(
-            f"{path} declares {quote(twice[0])}, which {others[twice[0]].__file__} declares, too: rename one"
-        )
-    return dict.fromkeys(spec.games, package)
 
 
 PACKAGES, FAULTS = _find_shipped()

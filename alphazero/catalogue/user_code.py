@@ -5,7 +5,6 @@ To import a module is to run it, so only names that the user has typed are impor
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import hashlib
 import importlib.util
@@ -19,7 +18,6 @@ from pathlib import Path
 from types import ModuleType
 
 from alphazero.errors import InputError, Terminated, quote
-from alphazero.machine import without_warnings
 
 LEVELS = 3
 """A file's imports are looked for in its own folder and in the folders above it, so many in all."""
@@ -28,6 +26,8 @@ INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 LIBRARIES = {"site-packages", "dist-packages"}
 """Folders of libraries everywhere: an environment may see those of the system or of the user, too."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
+SHIPPED = Path(__file__).resolve().parents[2] / "games"
+"""The games that come with the framework, a package each; a new folder there is found without being installed."""
 OURS = ("alphazero", "games")
 """The packages that come with the framework, which every file may import."""
 
@@ -53,34 +53,23 @@ def can_be_found(module_name: str) -> bool:
     return False
 
 
-def file_instead(module_name: str) -> str:
-    """The file in the current folder that a module's name may mean where Python does not look there; else empty."""
-    *folders, last = module_name.split(".")
-    file = Path(*folders, f"{last}.py")
-    with contextlib.suppress(OSError):  # as of a name that is too long
-        if all(part.isidentifier() for part in (*folders, last)) and file.is_file():
-            return file.as_posix()
-    return ""
-
-
 def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> ModuleType:
     """The module in a file of that `kind`; raises `error`, with `hint` if there is no such file.
 
     What it imports is found beside it or in the folders above, where Python does not find it by itself.
     """
-    exists = False
-    with contextlib.suppress(OSError):  # as of a name that is too long
-        exists = path.is_file()
-    if not exists:
+    if not os.path.isfile(path):  # unlike Path.is_file, it raises nothing for a name that is too long
         raise error(f"there is no {kind} file {quote(str(path), 200)}: {hint}")
-    in_package = (path.parent / "__init__.py").exists()
     with naming(f"the {kind} file {quote(str(path), 200)}", error):
-        _check_helpers(path.resolve(), error)
+        path = path.resolve()
+        in_package = (path.parent / "__init__.py").exists() and "." not in path.parent.name
+        _check_helpers(path, error)
         while True:
             try:
-                return _import_from_package(path.resolve(), error) if in_package else _import_alone(path)
+                return _import_from_package(path, error) if in_package else _import_alone(path)
             except ModuleNotFoundError as missing:
-                if not _add_folder_of(missing.name or "", path.resolve()):
+                top = (missing.name or "").partition(".")[0]
+                if not top or not (folder := _folder_around(path, top)) or not _add_to_path(folder):
                     raise
             except ImportError as failed:  # `from .logic import Board` in a folder without __init__.py
                 if in_package or "no known parent package" not in str(failed):
@@ -89,7 +78,6 @@ def import_file(path: Path, kind: str, hint: str, error: type[InputError]) -> Mo
 
 
 def _import_alone(path: Path) -> ModuleType:
-    path = path.resolve()
     name = f"{ALONE}{path.stem}_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}"  # there may be others of its stem
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None and spec.loader is not None
@@ -109,46 +97,17 @@ def _import_from_package(path: Path, error: type[InputError]) -> ModuleType:
     while (root / "__init__.py").exists():
         root, names = root.parent, [root.name, *names]
     if dotted := [part for part in names if "." in part]:
-        return _import_despite_dot(path, dotted[0], error)
-    name = ".".join(names)
+        raise error(f"{quote(dotted[0])} has a dot, so that `from .` finds nothing: give it a name without one")
     _add_to_path(root)
-    if other := _another_package(root / names[0]):
-        raise error(f"{quote(names[0])} is {other}; give the folder {root / names[0]} another name")
-    if not _is_shipped(path):
-        sys.modules.pop(name, None)  # it may have changed since
     importlib.invalidate_caches()
-    module = importlib.import_module(name)
-    if Path(str(module.__file__)).resolve() != path:
-        raise error(f"{quote(name)} is {module.__file__}; give the folder of {path} another name")
-    return module
-
-
-def _import_despite_dot(path: Path, part: str, error: type[InputError]) -> ModuleType:
-    """A file that no name leads to, as the part of it has a dot; it may not import its neighbours by `from .`."""
-    try:
-        return _import_alone(path)
-    except ImportError as failed:
-        if "no known parent package" not in str(failed):
-            raise
-        raise error(f"{quote(part)} has a dot, so that `from .` finds nothing: give it a name without one") from failed
-
-
-def _is_shipped(path: Path) -> bool:
-    """The file is of a shipped game, whose classes others hold already."""
-    places = getattr(sys.modules.get("games"), "__path__", ())
-    return any(path.resolve().is_relative_to(Path(place).resolve()) for place in places)
-
-
-def _another_package(folder: Path) -> str:
-    """The file of another module that Python finds by the folder's name; empty if it finds the folder."""
-    loaded, found = sys.modules.get(folder.name), None
-    with contextlib.suppress(ValueError, ImportError):
-        found = importlib.util.find_spec(folder.name)
-    places = getattr(loaded, "__path__", None) if loaded else found and found.submodule_search_locations
-    places = list(places or [])
-    if any(Path(place).resolve() == folder for place in places) or not (loaded or found):
-        return ""
-    return getattr(loaded, "__file__", None) or (found and found.origin) or ", ".join(places) or "another module"
+    places = _places_of(names[0])
+    if root / names[0] not in places:
+        hiding = places[0] if places else "another module"
+        raise error(f"{quote(names[0])} is {hiding}; give the folder {root / names[0]} another name")
+    name = ".".join(names)
+    if not path.is_relative_to(SHIPPED):  # others hold the classes of shipped games already
+        sys.modules.pop(name, None)  # it may have changed since
+    return importlib.import_module(name)
 
 
 def _check_helpers(path: Path, error: type[InputError]) -> None:
@@ -157,36 +116,30 @@ def _check_helpers(path: Path, error: type[InputError]) -> None:
     for name in names:  # grows by what its helpers import
         if name in OURS or not (own := _folder_around(path, name)):
             continue
-        found = _file_of(name)
-        folder = found and (found.parent.parent if found.name == "__init__.py" else found.parent)
-        if folder != own and folder in _seen:
-            raise error(
-                f"{quote(name)} is {found}, not that in {own}: rename one of the two, or write `from . import {name}` "
-                "in the file beside it"
-            )
+        places = _places_of(name)
+        if places and places[0].parent != own and places[0].parent in _seen:
+            cure = f"rename one of the two, or write `from . import {name}` in the file beside it"
+            raise error(f"{quote(name)} is {places[0]}, not that in {own}: {cure}")
         names += [other for other in _imports_of(own / f"{name}.py") if other not in names]
     _seen.update(path.parents[:LEVELS])
 
 
 def _imports_of(file: Path) -> list[str]:
-    """The modules that a file imports by absolute names, without what follows a dot; none if it cannot be read."""
-    names: list[str] = []
-    with contextlib.suppress(OSError, SyntaxError, ValueError), without_warnings():  # its import will tell
-        for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.Import):
-                names += [alias.name for alias in node.names]
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                names.append(node.module)
-    return list(dict.fromkeys(name.partition(".")[0] for name in names))
+    """The modules that the lines of a file import by absolute names, without what follows a dot."""
+    with contextlib.suppress(OSError):  # its import will tell
+        text = file.read_text(encoding="utf-8", errors="replace")
+        return list(dict.fromkeys(re.findall(r"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", text, re.MULTILINE)))
+    return []
 
 
-def _file_of(name: str) -> Path | None:
-    """The file, or the folder without `__init__.py`, of a module that is or would be imported."""
+def _places_of(name: str) -> list[Path]:
+    """The file of a module that is or would be imported, or the folders of a package; none if Python finds nothing."""
+    spec, found = None, getattr(sys.modules.get(name), "__path__", None)
     with contextlib.suppress(ValueError, ImportError):
-        if spec := importlib.util.find_spec(name):
-            places = [spec.origin] if spec.has_location else spec.submodule_search_locations
-            return next((Path(place).resolve() for place in places or [] if place), None)
-    return None
+        spec = importlib.util.find_spec(name)
+    if spec is not None and not found:
+        found = spec.submodule_search_locations or [spec.origin]
+    return [Path(place).resolve() for place in found or [] if place]
 
 
 def _folder_around(path: Path, name: str) -> Path | None:
@@ -195,15 +148,8 @@ def _folder_around(path: Path, name: str) -> Path | None:
     return next((each for each in folders if (each / f"{name}.py").is_file() or (each / name).is_dir()), None)
 
 
-def _add_folder_of(missing: str, path: Path) -> bool:
-    """Puts the nearest folder around `path` that holds a module on Python's path; false if that helps nothing."""
-    top = missing.partition(".")[0]
-    folder = _folder_around(path, top) if top else None
-    return folder is not None and _add_to_path(folder)
-
-
 def _add_to_path(folder: Path) -> bool:
-    """Last, so that it hides nothing; false if it was there."""
+    """Puts the folder on Python's path, last, so that it hides nothing; false if it was there."""
     if str(folder) in sys.path:
         return False
     sys.path.append(str(folder))
@@ -231,9 +177,9 @@ def describe(raised: BaseException) -> str:
         text = f"numpy has no `{old[1]}` any more: write {INSTEAD[old[1]]}"
     places = [frame for frame in traceback.extract_tb(raised.__traceback__) if "importlib" not in frame.filename]
     places = [frame for frame in places if not frame.filename.startswith(FRAMEWORK)]
-    own = [frame for frame in places if not _is_installed(frame.filename)] or places
+    own = [
+        frame
+        for frame in places
+        if not frame.filename.startswith(INSTALLED) and LIBRARIES.isdisjoint(Path(frame.filename).parts)
+    ] or places
     return f"{text:.500}" + (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "")
-
-
-def _is_installed(file: str) -> bool:
-    return file.startswith(INSTALLED) or not LIBRARIES.isdisjoint(Path(file).parts)

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from html import escape
+from typing import NamedTuple
 
 import numpy as np
 
@@ -66,8 +66,7 @@ def draw(
     return picture.document(f"{title}: {_status(view)}", cells, body)
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(NamedTuple):
     """The shading and the number at one action."""
 
     click: Click
@@ -132,7 +131,7 @@ class _Picture:
         self.board = board
         self.colors = board.colors
         self.centers = [center(cell.outline) for cell in board.cells]
-        self.radii = [_inner_radius(cell.outline) for cell in board.cells]
+        self.radii = [round(_inner_radius(cell.outline), 3) for cell in board.cells]
         points = [point for cell in board.cells for point in cell.outline]
         points += [point for stroke in board.strokes for point in stroke.points]
         points += [(x + side, y + side) for x, y in (label.at for label in board.labels) for side in (-0.15, 0.15)]
@@ -147,25 +146,25 @@ class _Picture:
         fills = {"plain": self.colors.cell, "shaded": self.colors.shaded, "hole": self.colors.cell}
         drawn = []
         for number, cell in enumerate(self.board.cells):
-            fill, piece = fills.get(cell.look, "none"), pieces.get(number)
+            fill, name = fills.get(cell.look, "none"), cell.name
             line = self.colors.line if cell.look in ("plain", "shaded") else fill
-            title = _tag("title", _words(cell.name + (f", {_piece_name(piece)}" if piece else "")))
-            drawn.append(_tag("path", title, d=_path(cell.outline, "Z"), fill=fill, stroke=line))
+            if piece := pieces.get(number):
+                owner = "taken" if piece.player is None else ("first", "second")[piece.player]
+                name = f"{name}, {owner} {piece.text}".rstrip()
+            drawn.append(_tag("path", _tag("title", _words(name)), d=_path(cell.outline, "Z"), fill=fill, stroke=line))
         holes = [number for number, cell in enumerate(self.board.cells) if cell.look == "hole"]
         return _tag("g", "".join(drawn), pointer_events="all") + self.discs(holes, (HOLE, self.colors.shaded, "round"))
 
     def strokes(self) -> str:
         """The lines of the board."""
-        drawn = ((_path(each.points), getattr(self.colors, each.color), each.width) for each in self.board.strokes)
-        return "".join(self.line(*stroke) for stroke in drawn)
+        strokes, colors = self.board.strokes, self.colors
+        return "".join(self.line(_path(each.points), getattr(colors, each.color), each.width) for each in strokes)
 
     def text(self, text: str) -> str:
         """The position as text, for a game whose board has no cells."""
         lines = FORBIDDEN.sub("", text).split("\n")
-        spans = [
-            _tag("tspan", _words(line).replace(" ", "\u00a0") or "\u00a0", x=0, y=_number(0.3 + 0.45 * row))
-            for row, line in enumerate(lines)
-        ]
+        rows = [(_number(0.3 + 0.45 * row), _words(line).replace(" ", "\u00a0")) for row, line in enumerate(lines)]
+        spans = [_tag("tspan", line or "\u00a0", x=0, y=y) for y, line in rows]
         self.bottom, self.right = 0.45 * len(lines), max(4.0, max(map(len, lines)) * 0.22)
         return _tag("text", "".join(spans), fill=self.colors.text, font_size=14, font_family="monospace")
 
@@ -173,13 +172,11 @@ class _Picture:
 
     def discs(self, cells: Sequence[int], *layers: Layer) -> str:
         """Discs or squares in the middle of cells, in layers from the lowest up."""
-        drawn = []
-        for share, color, cap in layers:
-            for radius in sorted({round(self.radii[cell], 3) for cell in cells}):
-                middles = [self.centers[cell] for cell in cells if round(self.radii[cell], 3) == radius]
-                path = "".join(_path([middle], "h0") for middle in middles)
-                drawn.append(self.line(path, color, 2 * share * radius, cap))
-        return "".join(drawn)
+        paths: dict[float, str] = {}
+        for cell in sorted(cells, key=lambda cell: self.radii[cell]):
+            paths[self.radii[cell]] = paths.get(self.radii[cell], "") + _path([self.centers[cell]], "h0")
+        sizes = [(layer, radius) for layer in layers for radius in paths]
+        return "".join(self.line(paths[r], color, 2 * share * r, cap) for (share, color, cap), r in sizes)
 
     def pieces(self, pieces: Sequence[Piece]) -> str:
         """All pieces, grouped by owner and shape."""
@@ -194,20 +191,18 @@ class _Picture:
 
     def shapes(self, shape: str, player: int | None, cells: Sequence[int]) -> str:
         """The pieces of one shape and owner."""
-        color = self.color_of(player)
-        places = [(self.board.cells[cell].outline, self.centers[cell], self.radii[cell]) for cell in cells]
-        if shape == "line":
-            return _tag("path", d="".join(_path(outline, "Z") for outline, _, _ in places), fill=color)
-        if shape == "fill":
-            area = "".join(_path(_shrunk(outline, 0.96), "Z") for outline, _, _ in places)
-            return _tag("path", d=area, fill=color) + self.discs(cells, *self.engraving(player, 0.35))
+        color, places = self.color_of(player), [(self.centers[cell], self.radii[cell]) for cell in cells]
+        if shape in ("line", "fill"):
+            outlines = [_shrunk(self.board.cells[cell].outline, 1 if shape == "line" else 0.96) for cell in cells]
+            area = _tag("path", d="".join(_path(outline, "Z") for outline in outlines), fill=color)
+            return area + self.discs(cells, *(self.engraving(player, 0.35) if shape == "fill" else ()))
         if shape == "ring":
-            return "".join(self.circle(at, 0.6 * radius, color, 0.28 * radius) for _, at, radius in places)
+            return "".join(self.circle(at, 0.6 * radius, color, 0.28 * radius) for at, radius in places)
         if shape == "cross":
-            lines = "".join(_cross(at, 0.6 * radius) for _, at, radius in places)
-            return self.line(lines, color, 0.28 * places[0][2])
+            lines = "".join(_cross(at, 0.6 * radius) for at, radius in places)
+            return self.line(lines, color, 0.28 * places[0][1])
         if shape == "pawn":
-            pawns = "".join(_pawn(at, radius) for _, at, radius in places)
+            pawns = "".join(_pawn(at, radius) for at, radius in places)
             return _tag("path", d=pawns, fill=color, stroke=_contrast(color), stroke_width=1.5)
         rim = (HOLE, _contrast(color, 0.35), "round")
         return self.discs(cells, rim, (HOLE - 0.07, color, "round"), *self.engraving(player, 0.45))
@@ -253,29 +248,22 @@ class _Picture:
         return self.line(_path(_shrunk(self.board.cells[cell].outline, 0.88), "Z"), self.colors.mark, 0.05)
 
     def shading(self, mark: Mark) -> str:
-        """A share of the policy as a coloured cell, or as an arrow for an action of two clicks."""
+        """A share of the policy as a coloured cell, or as a pointed triangle for an action of two clicks."""
         opacity, cells = round(0.2 + 0.75 * mark.share, 2), mark.click.cells
         if len(cells) == 1:
             return self.area(cells[0], self.colors.mark, opacity)
         (x, y), (to_x, to_y) = self.centers[cells[0]], self.centers[cells[-1]]
-        length, width = math.hypot(to_x - x, to_y - y) or 1.0, 0.06 + 0.12 * mark.share
-        ahead_x, ahead_y, head = (to_x - x) / length, (to_y - y) / length, 0.12 + width
-
-        def at(along: float, aside: float) -> Point:
-            return x + along * ahead_x - aside * ahead_y, y + along * ahead_y + aside * ahead_x
-
-        end = length + 0.1 - 1.5 * head
-        right = [(0.3, width / 2), (end, width / 2), (end, head), (length + 0.1, 0.0)]
-        outline = [at(*point) for point in right] + [at(along, -aside) for along, aside in reversed(right[:-1])]
-        return _tag("path", d=_path(outline, "Z"), fill=self.colors.mark, fill_opacity=opacity)
+        length = math.hypot(to_x - x, to_y - y) or 1.0
+        ahead_x, ahead_y, wide = (to_x - x) / length, (to_y - y) / length, 0.1 + 0.12 * mark.share
+        corners = [(x - ahead_y * wide, y + ahead_x * wide), (x + ahead_y * wide, y - ahead_x * wide)]
+        tip = to_x + 0.1 * ahead_x, to_y + 0.1 * ahead_y
+        return _tag("path", d=_path([*corners, tip], "Z"), fill=self.colors.mark, fill_opacity=opacity)
 
     def hints(self, clicks: Sequence[Click]) -> str:
-        """A dot on the last cell of every legal action; a small cell is filled."""
+        """A dot on the last cell of every legal action."""
         first = {click.action: click for click in reversed(clicks) if click.cells}
         cells = sorted({click.cells[-1] for click in first.values()})
-        dots = [cell for cell in cells if self.radii[cell] >= 0.3]
-        areas = "".join(self.area(cell, self.colors.mark, 0.6) for cell in cells if cell not in dots)
-        return self.discs(dots, (0.28, self.colors.mark, "round")) + areas
+        return self.discs(cells, (0.32, self.colors.mark, "round"))
 
     def numbers(self, marks: Sequence[Mark]) -> str:
         """The numbers at cells, and at the strongest arrows of a policy; more would overlap where arrows cross."""
@@ -290,19 +278,15 @@ class _Picture:
     # --- below the board ---
 
     def footer(self, view: View, marks: Sequence[Mark]) -> str:
-        """The line below the board: who moves or has won, and the buttons, those with the largest shares first."""
+        """The line below the board: who moves or has won, and some buttons, those with the largest shares first."""
         x, y = self.left, self.bottom + MARGIN + 0.25
         player = view.to_play if view.outcome is None else int(view.outcome < 0)
         icon = "" if view.outcome == 0 else self.line(_path([(x + 0.2, y)], "h0"), self.color_of(player), 0.4)
         drawn = [icon, self.words((x + 0.5, y), _status(view), text_anchor="start")]
-        found = {mark.click.action: mark for mark in marks}
-        buttons = [click for click in view.clicks if not click.cells]
-        buttons.sort(key=lambda click: -found[click.action].share if click.action in found else 0.0)
-        if len(buttons) > MOST_BUTTONS and not found:
-            return "".join(drawn)
+        found = {mark.click: f"{mark.click.name} {mark.text}" for mark in reversed(marks) if not mark.click.cells}
+        labels = list((found | {c: found.get(c, c.name) for c in view.clicks if not c.cells}).values())
         x += STATUS
-        for click in buttons[:MOST_BUTTONS]:
-            label = f"{click.name} {found[click.action].text}" if click.action in found else click.name
+        for label in labels[:MOST_BUTTONS] if marks or len(labels) <= MOST_BUTTONS else ():
             x += 0.4 + LETTER * len(label)
             drawn.append(self.words((x, y), label, text_anchor="end", text_decoration="underline"))
         self.right = max(self.right, x)
@@ -326,19 +310,14 @@ class _Picture:
         )  # fmt: skip
 
 
-def _piece_name(piece: Piece) -> str:
-    owner = "taken" if piece.player is None else ("first", "second")[piece.player]
-    return f"{owner} {piece.text}" if piece.text else owner
-
-
 def _inner_radius(outline: Sequence[Point]) -> float:
     """The distance from the center of a polygon to its nearest side."""
     x, y = center(outline)
-    distances = []
-    for (ax, ay), (bx, by) in zip(outline, [*outline[1:], outline[0]], strict=True):
-        side = math.hypot(bx - ax, by - ay) or 1.0
-        distances.append(abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / side)
-    return min(distances)
+    sides = zip(outline, [*outline[1:], outline[0]], strict=True)
+    return min(
+        abs((bx - ax) * (y - ay) - (by - ay) * (x - ax)) / (math.hypot(bx - ax, by - ay) or 1.0)
+        for (ax, ay), (bx, by) in sides
+    )
 
 
 def _shrunk(outline: Sequence[Point], share: float) -> list[Point]:
@@ -364,6 +343,5 @@ def _pawn(at: Point, radius: float) -> str:
 def _contrast(color: str, share: float = 0.7) -> str:
     """The colour, moved towards black if it is light, or towards white if it is dark."""
     channels = [int(color[i : i + 2], 16) for i in (1, 3, 5)]
-    light = 0.299 * channels[0] + 0.587 * channels[1] + 0.114 * channels[2] > 110
-    goal = 0 if light else 255
+    goal = 0 if 0.299 * channels[0] + 0.587 * channels[1] + 0.114 * channels[2] > 110 else 255
     return "#" + "".join(f"{round(value + share * (goal - value)):02x}" for value in channels)

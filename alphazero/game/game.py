@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -57,8 +58,6 @@ class Game:
     """No game is longer."""
     too_long: ClassVar[str] = "raise max_plies, or let the rules end such a game"
     """The cure for a game that is longer all the same."""
-    view_rule: ClassVar[str] = "Does `step` leave the state"
-    """The beginning of a question: what exchanges own and opponent's pieces."""
     observation_shape: tuple[int, int, int]
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules
@@ -120,8 +119,7 @@ class Game:
     def start(self) -> Position:
         """The start position."""
         state = np.zeros(self.state_words, np.uint64)
-        with np.errstate(over="ignore"):
-            self.plain_rules.init(state)
+        self.plain_rules.init(state)
         return Position(self, state, self.mover(state, 0), ())
 
     def position(self, moves: str | Sequence[SupportsIndex | str]) -> Position:
@@ -137,9 +135,7 @@ class Game:
                 raise InputError(f"this is no board of {self.name}: {error}") from None
             return read_moves(self.start(), moves) if board is None else board
         if not isinstance(moves, Iterable):
-            raise IllegalAction(
-                f'moves are a text, as in game.position("{moves}"), or a sequence of actions, not {quote(moves)}'
-            )
+            raise IllegalAction(f'moves are a text, as "f5 d6", or a sequence of actions, not {quote(moves)}')
         position = self.start()
         for move in moves:
             position = position.play(position.parse(move) if isinstance(move, str) else move)
@@ -160,14 +156,13 @@ class Game:
 
     @cached_property
     def plain_rules(self) -> Rules:
-        """The rules as plain Python functions."""
-        made = {name: plain(rule) for name, rule in rule_functions(self.rules).items() if rule is not None}
-        return replace(self.rules, **made)
+        """The rules as plain Python functions, in which words overflow silently, as compiled ones do."""
+        given = {name: rule for name, rule in rule_functions(self.rules).items() if rule is not None}
+        return replace(self.rules, **{name: np.errstate(over="ignore")(plain(rule)) for name, rule in given.items()})
 
     def __getstate__(self) -> dict[str, Any]:
         """The attributes that another process needs to make the same game."""
-        left_out = "plain_rules", "_fingerprint"
-        return {name: value for name, value in vars(self).items() if name not in left_out}
+        return {name: value for name, value in vars(self).items() if name not in ("plain_rules", "_fingerprint")}
 
     def is_like(self, other: Game) -> bool:
         """True if the two are one object, or of one class with equal rules: their positions mean the same."""
@@ -181,10 +176,8 @@ class Game:
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
-        if self.plain_rules.to_play is None:
-            return alternating
-        with np.errstate(over="ignore"):
-            return int(self.plain_rules.to_play(state))
+        to_play = self.plain_rules.to_play
+        return alternating if to_play is None else int(to_play(state))
 
 
 class Position:
@@ -247,16 +240,14 @@ class Position:
     @cached_property
     def terminal(self) -> bool:
         """The game is over."""
-        with np.errstate(over="ignore"):
-            return bool(self.game.plain_rules.is_terminal(self.state))
+        return bool(self.game.plain_rules.is_terminal(self.state))
 
     @cached_property
     def outcome(self) -> int:
         """+1 if the first player has won, -1 if the second, 0 for a draw; GameError if the game is not over."""
         if not self.terminal:
             raise GameError("the game is not over, so it has no outcome")
-        with np.errstate(over="ignore"):
-            value = int(self.game.plain_rules.terminal_value(self.state))
+        value = int(self.game.plain_rules.terminal_value(self.state))
         return value if self.to_play == 0 else -value
 
     @cached_property
@@ -264,8 +255,7 @@ class Position:
         """`bool[A]`, true = allowed; all false when the game is over."""
         mask = np.zeros(self.game.num_actions, bool)
         if not self.terminal:
-            with np.errstate(over="ignore"):
-                self.game.plain_rules.legal(self.state, mask)
+            self.game.plain_rules.legal(self.state, mask)
         mask.setflags(write=False)
         return mask
 
@@ -278,8 +268,7 @@ class Position:
     def observation(self) -> np.ndarray:
         """`float32[P, H, W]`: what the network sees."""
         planes = np.zeros(self.game.observation_shape, np.float32)
-        with np.errstate(over="ignore"):
-            self.game.plain_rules.observe(self.state, planes)
+        self.game.plain_rules.observe(self.state, planes)
         planes.setflags(write=False)
         return planes
 
@@ -289,12 +278,10 @@ class Position:
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
         if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:
-            raise IllegalAction(
-                f"{self._name(action)} is not legal here (legal: {listed(map(self.format, self.legal_actions))})"
-            )
+            legal = listed(map(self.format, self.legal_actions))
+            raise IllegalAction(f"action {shorten(action)} is not legal here (legal: {legal})")
         state = self.state.copy()
-        with np.errstate(over="ignore"):
-            self.game.plain_rules.step(state, action)
+        self.game.plain_rules.step(state, action)
         mover, start = self.game.mover(state, 1 - self.to_play), self._start if self.actions else self
         return Position(self.game, state, mover, (*self.actions, action), start)
 
@@ -302,29 +289,21 @@ class Position:
         """The legal action that `text` means; raises IllegalAction naming the legal ones."""
         if not isinstance(text, str):
             raise IllegalAction(f"position.parse takes a text, not {quote(text)}: an action needs no parsing")
-        try:
-            action = self.game.parse_action(text.strip(), self.state)
-        except (ValueError, LookupError, TypeError, AttributeError):  # a notation may be a dict, or `re.match(...)`
-            action = -1
-        if action in self.legal_actions:
-            return action
+        text = text.strip()
+        with suppress(
+            ValueError, LookupError, TypeError, AttributeError
+        ):  # a notation may be a dict, or `re.match(...)`
+            if (action := self.game.parse_action(text, self.state)) in self.legal_actions:
+                return action
         words = {legal: self.format(legal) for legal in self.legal_actions}
-        found = meant_by(text.strip(), words)
-        if found is None:
-            legal = listed(words.values()) or "none, the game is over"
-            raise IllegalAction(f"{quote(text.strip())} is not a legal action here (legal: {legal})")
-        return found
+        if (found := meant_by(text, words)) is not None:
+            return found
+        legal = listed(words.values()) or "none, the game is over"
+        raise IllegalAction(f"{quote(text)} is not a legal action here (legal: {legal})")
 
     def format(self, action: SupportsIndex) -> str:
         """`action` in the game's notation; raises IllegalAction if it is no whole number."""
         return self.game.format_action(_whole(action), self.state)
-
-    def _name(self, action: int) -> str:
-        """An action that is not legal, in the game's notation as far as that knows it."""
-        try:
-            return self.format(action) if 0 <= action < self.game.num_actions else shorten(action)
-        except Exception:  # a notation may know the legal actions alone
-            return f"action {action}"
 
     @cached_property
     def view(self) -> View:
@@ -350,14 +329,11 @@ class Position:
         """
         for numbers in (policy, values):
             if not (numbers is None or isinstance(numbers, Mapping)) and np.shape(numbers) != (self.game.num_actions,):
-                raise GameError(
-                    f"a policy and values have one number for each of the {self.game.num_actions} actions, or map "
-                    f"actions to numbers; this one has the shape {np.shape(numbers)}"
-                )
+                law = f"one number for each of the {self.game.num_actions} actions, or map actions to numbers"
+                raise GameError(f"a policy and values have {law}; this one has the shape {np.shape(numbers)}")
         return draw(self.game.board, self.view, self.game.name, policy, values, hints=hints, last=last)
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    _repr_svg_ = svg
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Position):

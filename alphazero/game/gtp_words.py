@@ -22,10 +22,6 @@ COLUMNS = "ABCDEFGHJKLMNOPQRSTUVWXYZ"
 """The letters of a Go board's columns."""
 
 
-def _same(word: str) -> str:
-    return word
-
-
 @dataclass(frozen=True)
 class GtpWords:
     """The words for one game."""
@@ -36,7 +32,7 @@ class GtpWords:
     columns: int
     komi: float | None = None
     """The points that white gets for moving second, in games that have a komi."""
-    vertex_of: Callable[[str], str] = _same
+    vertex_of: Callable[[str], str] = str
     """From an action in the game's notation to its vertex; capitals do not matter."""
 
     def vertex(self, position: Position, action: int) -> str:
@@ -51,13 +47,10 @@ class GtpWords:
         vertices = _vertices(self.vertex_of, position)
         exact = [action for action, word in vertices.items() if word == vertex]
         found = exact or [action for action, word in vertices.items() if word.lower() == vertex.lower()]
-        if not found and (meant := meant_by(vertex, vertices)) is not None:
-            return meant
-        if not found:
-            raise IllegalAction(f"{quote(vertex)} is not a legal move here")
-        if len(found) > 1:
-            raise IllegalAction(f"{quote(vertex)} may mean each of {', '.join(vertices[action] for action in found)}")
-        return found[0]
+        action = found[0] if len(found) == 1 else meant_by(vertex, vertices)
+        if len(found) > 1 or action is None:
+            raise IllegalAction(f"{quote(vertex)} is not the name of a legal move here, or of more than one")
+        return action
 
 
 def points_of(game: Game, words: GtpWords) -> dict[int, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from abc import abstractmethod
+from collections import OrderedDict
 from collections.abc import Iterable
 from typing import Generic, TypeVar
 
@@ -19,9 +20,9 @@ from alphazero.game.game import Game, Position
 from alphazero.game.rules import Rules
 from alphazero.game.views import clicks_by_difference
 
-REMEMBERED = 1 << 16
-"""At least so many positions are remembered, and at most twice as many; fewer in long games."""
-REMEMBERED_PLIES = 1 << 22
+REMEMBERED = 1 << 17
+"""So many positions are remembered, those that were asked for last; fewer in long games."""
+REMEMBERED_PLIES = 1 << 23
 """The remembered positions have at most about so many plies in all: objects of long games are large."""
 
 Object = TypeVar("Object")
@@ -76,34 +77,23 @@ class PythonGame(Game, Generic[Object]):
         bits = max(1, int(self.num_actions - 1).bit_length())
         self._bits, self._per_word = bits, 64 // bits
         self.state_words = 1 + -(-self.max_plies // self._per_word)
-        self._remembered = max(1, min(REMEMBERED, REMEMBERED_PLIES // self.max_plies))
-        self._young: dict[bytes, Object] = {}
-        self._old: dict[bytes, Object] = {}
+        self._most_kept = max(1, min(REMEMBERED, REMEMBERED_PLIES // self.max_plies))
+        self._kept: OrderedDict[bytes, Object] = OrderedDict()
         self._lock = threading.Lock()
-
-        def init(state):
-            state[:] = 0
 
         def legal(state, legal_mask):
             legal_mask[:] = False
             legal_mask[list(self.allowed(self.object_of(state)))] = True
 
-        def step(state, action):
-            self._step(state, int(action))
-
-        def is_terminal(state):
-            return self.over(self.object_of(state))
-
-        def terminal_value(state):
-            return self.result(self.object_of(state))
-
-        def observe(state, planes):
-            planes[:] = self.planes(self.object_of(state))
-
-        def to_play(state):
-            return self.player(self.object_of(state))
-
-        self.rules = Rules(init, legal, step, is_terminal, terminal_value, observe, to_play=to_play)
+        self.rules = Rules(
+            init=lambda state: state.fill(0),
+            legal=legal,
+            step=lambda state, action: self._step(state, int(action)),
+            is_terminal=lambda state: self.over(self.object_of(state)),
+            terminal_value=lambda state: self.result(self.object_of(state)),
+            observe=lambda state, planes: np.copyto(planes, self.planes(self.object_of(state))),
+            to_play=lambda state: self.player(self.object_of(state)),
+        )
 
     def clicks(self, position: Position) -> Clicks:
         return clicks_by_difference(position)
@@ -113,62 +103,52 @@ class PythonGame(Game, Generic[Object]):
 
     def actions_of(self, state: np.ndarray) -> list[int]:
         """The actions that led to a state."""
+        if state[0] > self.max_plies:
+            raise GameError(f"{self.name}: no game leads to a state of {int(state[0]):,} plies")
         mask = (1 << self._bits) - 1
-        words = [int(word) for word in state]
-        if words[0] > self.max_plies:
-            raise GameError(f"{self.name}: no game leads to a state of {words[0]:,} plies")
-        places = (divmod(ply, self._per_word) for ply in range(words[0]))
-        return [words[1 + word] >> self._bits * place & mask for word, place in places]
+        places = (divmod(ply, self._per_word) for ply in range(int(state[0])))
+        return [int(state[1 + word]) >> self._bits * place & mask for word, place in places]
 
     def object_of(self, state: np.ndarray) -> Object:
-        """The object behind a state."""
-        found = self._recall(state.tobytes())
-        if found is None:
-            actions = self.actions_of(state)
-            start, found = self._longest_known(state, actions)
-            for action in actions[start:]:
+        """The object behind a state, made from the latest remembered one on the way to it."""
+        if (found := self._recall(state)) is None:
+            actions, earlier = self.actions_of(state), state.copy()
+            ply = len(actions)
+            while found is None and ply:
+                ply -= 1
+                word, place = divmod(ply, self._per_word)
+                earlier[0], earlier[1 + word] = ply, earlier[1 + word] ^ np.uint64(actions[ply] << self._bits * place)
+                found = self._recall(earlier)
+            if found is None:
+                found = self.begin()
+            for action in actions[ply:]:
                 found = self.after(found, action)
-            self._remember(state.tobytes(), found)
+            self._remember(state, found)
         return found
 
     def forget(self) -> None:
         """Drops all remembered objects; they are made again by playing the actions."""
         with self._lock:
-            self._young, self._old = {}, {}
+            self._kept.clear()
 
-    def _recall(self, key: bytes) -> Object | None:
-        found = self._young.get(key)
-        if found is None:
-            found = self._old.get(key)
-            if found is not None:
-                self._remember(key, found)
-        return found
-
-    def _longest_known(self, state: np.ndarray, actions: list[int]) -> tuple[int, Object]:
-        """The latest position on the way to `state` that is remembered, and its ply."""
-        earlier = state.copy()
-        for ply in range(len(actions) - 1, 0, -1):
-            word, place = divmod(ply, self._per_word)
-            earlier[1 + word] ^= np.uint64(actions[ply] << self._bits * place)
-            earlier[0] = np.uint64(ply)
-            found = self._recall(earlier.tobytes())
-            if found is not None:
-                return ply, found
-        return 0, self.begin()
+    def _recall(self, state: np.ndarray) -> Object | None:
+        with self._lock:
+            if (found := self._kept.get(key := state.tobytes())) is not None:
+                self._kept.move_to_end(key)
+            return found
 
     def _step(self, state: np.ndarray, action: int) -> None:
-        ply = int(state[0])
-        if ply >= self.max_plies:
+        if (ply := int(state[0])) >= self.max_plies:
             law = f"a game must end within `max_plies` = {self.max_plies}, and one goes on"
             raise GameError(f"{self.name}: {law}: {self.too_long}")
         position = self.after(self.object_of(state), action)
         word, place = divmod(ply, self._per_word)
         state[1 + word] |= np.uint64(action << self._bits * place)
         state[0] = np.uint64(ply + 1)
-        self._remember(state.tobytes(), position)
+        self._remember(state, position)
 
-    def _remember(self, key: bytes, position: Object) -> None:
+    def _remember(self, state: np.ndarray, position: Object) -> None:
         with self._lock:
-            if len(self._young) >= self._remembered:
-                self._old, self._young = self._young, {}
-            self._young[key] = position
+            self._kept[state.tobytes()] = position
+            if len(self._kept) > self._most_kept:
+                self._kept.popitem(last=False)

@@ -51,12 +51,8 @@ class GameRecord:
     """The player who gave the game up before its end, and the reason; "" if nobody did."""
 
     def __repr__(self) -> str:
-        first, second = map(shorten, self.contestants)
-        plies = len(self.opening) + len(self.moves)
-        return (
-            f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} "
-            f"in {count_of(plies, 'ply')}>"
-        )
+        (first, second), plies = map(shorten, self.contestants), count_of(len(self.opening) + len(self.moves), "ply")
+        return f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} in {plies}>"
 
     def positions(self, game: Game) -> list[Position]:
         """All positions from the start to the end; raises IllegalAction."""
@@ -95,14 +91,12 @@ def _lines(records: Sequence[GameRecord]) -> bytes:
 
 
 def read_records(path: Path, whole: bool = True) -> list[GameRecord]:
-    """The games that `write_records` wrote; raises StorageError that names the wrong line, or a damaged one.
+    """The games that `write_records` wrote; raises StorageError that names a wrong or damaged line.
 
-    Each line is sealed by its SHA-256; lines of older versions and of other programs are not.
-
-    Without `whole`, a last line without its end is left out: somebody may be writing it.
+    Each line is sealed by its SHA-256; those of older versions and of other programs are not. Without `whole`, a last
+    line without its end is left out: somebody may be writing it.
     """
-    lines = enumerate(read_lines(path, whole), 1)
-    return [parse_record(line, f"{path}, line {number}") for number, line in lines]
+    return [parse_record(line, f"{path}, line {number}") for number, line in enumerate(read_lines(path, whole), 1)]
 
 
 def parse_record(line: bytes, where: str) -> GameRecord:

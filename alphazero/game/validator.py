@@ -151,8 +151,8 @@ class Check(Laws):
         texts: dict[str, int] = {}
         for action in actions:
             text = self.call("format_action", functools.partial(write, action, state.copy()), state, player)
-            law = f"`format_action` must give one printable word without spaces, not {quote(text)}"
-            self.must(isinstance(text, str) and text.split() == [text] and text.isprintable(), law, state, player)
+            is_word = isinstance(text, str) and text.split() == [text] and text.isprintable()
+            self.must(is_word, f"`format_action` must give one printable word, not {quote(text)}", state, player)
             found = self.call("parse_action", functools.partial(read, text, state.copy()), state, player)
             law = f"`format_action` and `parse_action` must be inverse to each other; {quote(text)} is {action} and "
             self.must(found == action and text not in texts, f"{law}{texts.get(text, found)}", state, player)
@@ -162,8 +162,7 @@ class Check(Laws):
         """A line of moves can be read back."""
         words = self.write(line).split()
         read = self.call("split_moves", lambda: list(self.game.split_moves(" ".join(words))))
-        law = "`split_moves` must find the words of `format_action` in a line of moves, as "
-        self.must(read == words, f"{law}{quote(' '.join(words))}")
+        self.must(read == words, f"`split_moves` must find the words of `format_action` in {quote(' '.join(words))}")
 
     def some(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int, Facts]]:
         """Some of the visited positions, while there is time."""
@@ -185,26 +184,25 @@ class Check(Laws):
             self.must(not changed, law, state, player)
 
     def mirrored(self, lines: list[list[int]], findings: Findings, rng: np.random.Generator) -> None:
-        """The images of some of the visited positions, and of games, are like them."""
+        """The images of some of the visited positions, or of games where no rule makes images, are like them."""
         cells, actions = self.permutations()
         if self.rules.transform is not None:
-            self.transforms(cells, actions, rng)
-        starts = {s: self._start_of_image(s, cells[s], actions[s]) for s in range(1, len(cells))}
-        for symmetry in [symmetry for symmetry, start in starts.items() if start is None]:
-            del starts[symmetry]
-            cure = "; write `transform`" if self.game.compiled else ""
-            told = f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
-            findings.warnings.append(told)
+            return self.transforms(cells, actions, rng)
+        starts = {}
+        for symmetry in range(1, len(cells)):
+            if start := self._start_of_image(symmetry, cells[symmetry], actions[symmetry]):
+                starts[symmetry] = start
+            else:
+                cure = "; write `transform`" if self.game.compiled else ""
+                told = f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
+                findings.warnings.append(told)
         deadline = time.monotonic() + self.seconds
-        for number, line in enumerate(lines):
-            for i, (symmetry, start) in enumerate(starts.items()):
-                if i and time.monotonic() > deadline:
-                    if not number:
-                        rest = ", ".join(map(str, list(starts)[i:]))
-                        findings.warnings.append(f"there was no time to check symmetries {rest}: the rules are slow")
-                    return
-                assert start is not None
-                self._follow(line, symmetry, start, cells[symmetry], actions[symmetry])
+        for number, (line, symmetry) in enumerate(itertools.product(lines, starts)):
+            if number and time.monotonic() > deadline:
+                if number < len(starts):
+                    findings.warnings.append("there was no time to check all symmetries: the rules are slow")
+                return
+            self._follow(line, symmetry, starts[symmetry], cells[symmetry], actions[symmetry])
 
     def _transformed(self, state: np.ndarray, player: int, symmetry: int) -> np.ndarray:
         image = state.copy()
@@ -233,8 +231,6 @@ class Check(Laws):
     def _start_of_image(self, symmetry: int, cells: np.ndarray, actions: np.ndarray) -> tuple[Laws, np.ndarray] | None:
         """The image of the start position and the game in which it is one; None if nobody can make it."""
         state, player = self.start()
-        if self.rules.transform is not None:
-            return self, self._transformed(state, player, symmetry)
         facts = self.facts(state, player)
         if not facts.image(cells, actions).difference(facts):
             return self, state
@@ -307,8 +303,7 @@ def _compare_compiled(check: Check, findings: Findings) -> None:
             raise check.fail(f"{law} they raised {raised}", state, player) from error
         check.must(not wrong, f"{law} `{wrong}` differs", state, player)
     if not all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
-        told = "numba cannot compile the rules; they run as plain Python, slower (the reason is above)"
-        findings.warnings.append(told)
+        findings.warnings.append("numba cannot compile the rules; they run as plain Python, slower (see above)")
         return
     states, to_play, actions = (np.array(part) for part in zip(*going_on, strict=True))
     findings.compiled_per_second = _speed(kernels, states, to_play.astype(np.int8), actions)
@@ -395,6 +390,6 @@ def _advise(game: Game, findings: Findings) -> None:
         findings.warnings.append(f"the rules are slow: {speed:.0f} plies a second; a search needs thousands")
     if len(findings.outcomes) == 1 and findings.num_games >= 20:
         findings.warnings.append(
-            f"all {findings.num_games} random games ended alike: there may be nothing to learn. {game.view_rule} "
-            "as whoever moves next sees it, own and opponent's pieces exchanged?"
+            f"all {findings.num_games} random games ended alike: there may be nothing to learn. Is each position as "
+            "whoever moves next sees it, own and opponent's pieces exchanged?"
         )

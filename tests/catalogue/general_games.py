@@ -404,11 +404,6 @@ class NoSymmetries(TicTacToeGame):
     getSymmetries = None
 
 
-class NobodyWins(TicTacToeGame):
-    def getGameEnded(self, board, player):
-        return 1e-4 if (board != 0).all() else 0
-
-
 class SymmetriesOfNothing(TicTacToeGame):
     def getSymmetries(self, board, pi):
         return []

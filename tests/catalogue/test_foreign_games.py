@@ -53,8 +53,7 @@ def test_a_state_is_found_again_after_it_was_forgotten():
     game = registry.load(f"{FILE}:TicTacToeGame").game
     position = game.position([4, 0, 8, 2])
     drawn = str(position)
-    game._young.clear()
-    game._old.clear()
+    game.forget()
     assert game.render(position.state, 0) == drawn
     assert game.actions_of(position.state) == [4, 0, 8, 2]
 
@@ -63,7 +62,7 @@ def test_remembered_positions_are_bounded(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("alphazero.game.python_game.REMEMBERED", 10)
     game = registry.load(f"{FILE}:MoveAgainGame").game
     validate(game, num_games=30)
-    assert len(game._young) <= 10 and len(game._old) <= 10
+    assert len(game._kept) == 10
 
 
 class SharedSums(PythonGame[tuple[int, list[int], list[int]]]):
@@ -174,7 +173,7 @@ def test_a_stone_lies_on_its_square_of_the_folded_board():
 def test_what_openspiel_games_lack_is_said_once(
     name: str, words: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(openspiel, "_said", set())
+    openspiel._say.cache_clear()
     caplog.set_level("INFO")
     for _ in range(2):
         registry.load(f"openspiel:{name}")

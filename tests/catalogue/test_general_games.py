@@ -52,13 +52,6 @@ def test_arguments_of_the_constructor_and_symmetries():
     assert planes[1, 0, 1] == planes[2, 3, 2] == 1 and planes[1:3].sum() == 2 and planes[3].sum() == 16
 
 
-def test_a_question_about_the_rules_names_the_methods_of_the_class():
-    (said,) = (
-        line for line in validate(registry.load(f"{FILE}:NobodyWins").game, num_games=20).warnings if "?" in line
-    )
-    assert "ended alike" in said and "Does `getCanonicalForm` give the board as whoever moves next sees it" in said
-
-
 @pytest.mark.parametrize("name", ["SymmetriesOfNothing", "SymmetriesOfOtherBoards", "SymmetriesThatFail"])
 def test_it_is_said_why_symmetries_are_not_used(name: str, caplog):
     assert len(registry.load(f"{FILE}:{name}").game.symmetries[0]) == 1
@@ -80,7 +73,7 @@ def test_it_is_said_why_symmetries_are_not_used(name: str, caplog):
         ("Raises", r"getCanonicalForm fails: RuntimeError: three stones \(.*general_games.py, line \d+\)"),
         ("NoMoves", "must have a legal action"),
         ("OtherShapes", r"getCanonicalForm must give boards of one shape, \(3, 3\), not \(3, 1\)"),
-        ("Words", "getValidMoves must give 10 numbers, .* not an array of shape .* and type <U3"),
+        ("Words", "getValidMoves must give 10 numbers, .* <U3"),
         ("NotANumber", "getGameEnded must give a number, not nan"),
         ("ManyPlayers", "getNextState must give a board and the next player"),
         ("ForgetsTheBoard", r"getInitBoard must give an array of numbers, .* not None \(.*general_games.py"),

@@ -52,7 +52,7 @@ def test_where_openspiels_limit_fits_a_game_has_one_ply_more_and_no_more_than_ou
 
 
 def test_a_game_that_goes_on_after_all_is_cut_and_that_is_said(monkeypatch, caplog):
-    monkeypatch.setattr(openspiel, "_said", set())
+    openspiel._say.cache_clear()
     monkeypatch.setattr(openspiel, "longest_game", lambda game, most: 0)
     caplog.set_level("INFO")
     game = registry.load("openspiel:dots_and_boxes(num_rows=3,num_cols=1)").game
@@ -64,7 +64,7 @@ def test_a_game_that_goes_on_after_all_is_cut_and_that_is_said(monkeypatch, capl
 
 
 def test_a_wrong_limit_is_said(monkeypatch, caplog):
-    monkeypatch.setattr(openspiel, "_said", set())
+    openspiel._say.cache_clear()
     caplog.set_level("INFO")
     game = registry.load("openspiel:dots_and_boxes(num_rows=3,num_cols=1)").game
     assert "some games are longer than OpenSpiel says; here they end after 20" in caplog.text
@@ -76,7 +76,7 @@ def test_a_wrong_limit_is_said(monkeypatch, caplog):
 
 def test_quoridors_first_walls_look_different_to_the_network(monkeypatch, caplog):
     """OpenSpiel's observation shows no walls: the first positions with one are all the same in it."""
-    monkeypatch.setattr(openspiel, "_said", set())
+    openspiel._say.cache_clear()
     caplog.set_level("INFO")
     game = registry.load("openspiel:quoridor").game
     assert caplog.text.count("the network sees the characters of OpenSpiel's text instead") == 1
@@ -88,7 +88,7 @@ def test_quoridors_first_walls_look_different_to_the_network(monkeypatch, caplog
 
 
 def test_a_game_whose_text_hides_as_much_is_seen_as_it_is_and_that_is_said(monkeypatch, caplog):
-    monkeypatch.setattr(openspiel, "_said", set())
+    openspiel._say.cache_clear()
     monkeypatch.setattr(openspiel, "looks_alike", lambda game, look: True)
     game = registry.load("openspiel:tic_tac_toe").game
     assert "and so is its text: a network can hardly learn this game" in caplog.text

@@ -12,7 +12,7 @@ import logging
 import math
 import random
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -74,20 +74,15 @@ class _Asked:
         """The board as an array of two or three dimensions; a board of one is folded as getBoardSize says, or a row."""
         with contextlib.suppress(ValueError):  # rows of different lengths
             numbers = np.asarray(board)
-            if numbers.ndim in (1, 2, 3) and numbers.dtype.kind in "biuf":
-                folds = numbers.ndim == 1 and math.prod(self._rows_and_columns) == numbers.size
-                return numbers.reshape(self._rows_and_columns) if folds else np.atleast_2d(numbers)
+            if numbers.ndim in (2, 3) and numbers.dtype.kind in "biuf":
+                return numbers
+            if numbers.ndim == 1 and numbers.dtype.kind in "biuf":
+                with contextlib.suppress(TypeError, ValueError):  # its size is not two numbers, or another one
+                    rows, columns = self.call("getBoardSize")
+                    return numbers.reshape(int(rows), int(columns))
+                return numbers[None]
         wanted = "an array of numbers, of one to three dimensions, or an object whose `__array__` gives one"
         raise self.fault(method, f"must give {wanted}, not {quote(board, 60)}")
-
-    @cached_property
-    def _rows_and_columns(self) -> tuple[int, int]:
-        """The board's size by getBoardSize; (0, 0) if that is not two numbers."""
-        try:
-            rows, columns = map(int, self.call("getBoardSize"))
-        except (TypeError, ValueError):
-            return 0, 0
-        return rows, columns
 
     def fault(self, method: str, what: str) -> GameError:
         """The error that says what is wrong with an answer, and where the user has written the method."""
@@ -100,18 +95,15 @@ class GeneralGame(PythonGame[Turn]):
     """Wraps one instance; `name` is what it is called on the command line."""
 
     name = "general"
-    view_rule = "Does `getCanonicalForm` give the board"
     too_long = "the bound is ours, since such classes name none: let getGameEnded call a longer game a draw, as by 1e-4"
 
     def __init__(self, wrapped: Any, name: str):
         self.wrapped, self._asked = wrapped, _Asked(wrapped, name)
         self.name = name  # type: ignore[misc]
         self._warned = False
-        with _random_numbers(1):
-            other = self._asked.numbers("getInitBoard", self._asked.call("getInitBoard"))
-        with _random_numbers(0):  # some classes draw the start by lot, and every process must have the same one
-            self._start = self._asked.call("getInitBoard")
-        board = self._asked.numbers("getInitBoard", self._start)
+        # some classes draw the start by lot, and every process must have the same one
+        other, self._start = (_drawn(seed, lambda: self._asked.call("getInitBoard")) for seed in (1, 0))
+        board, other = (self._asked.numbers("getInitBoard", each) for each in (self._start, other))
         if not np.array_equal(board, other):
             logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
         shape = self._shape = board.shape
@@ -127,21 +119,18 @@ class GeneralGame(PythonGame[Turn]):
         self.observation_shape = (3 * layers + 1, height, width)
         self._has_views = self._find_views()
         self.prepare()
-        self._symmetries = self._find_symmetries()
+        self.symmetries = self._find_symmetries()
 
     def _find_views(self) -> bool:
         """Each player has a view of the board by getCanonicalForm; else it gives one board for both."""
         turn = self.begin()
         for _ in range(LOOKED_AHEAD):
-            view, other = (
-                self._asked.numbers("getCanonicalForm", x) for x in (turn.canonical, self._view_of_other(turn))
-            )
-            if not np.array_equal(view, other):
+            views = turn.canonical, self._view_of_other(turn)
+            if not np.array_equal(*(self._asked.numbers("getCanonicalForm", view) for view in views)):
                 return True
-            actions = np.flatnonzero(self._valid(turn))
-            if not len(actions) or self._ended_for(turn.board, turn.player):
+            if not (actions := self.allowed(turn)) or self._ended_for(turn.board, turn.player):
                 break
-            turn = self.after(turn, int(actions[0]))
+            turn = self.after(turn, actions[0])
         return False
 
     # --- the rules, as alpha-zero-general's own search asks for them ---
@@ -151,18 +140,19 @@ class GeneralGame(PythonGame[Turn]):
 
     def after(self, position: Turn, action: int) -> Turn:
         answer = self._asked.call("getNextState", _copied(position.board), position.player, action)
-        try:
+        with contextlib.suppress(TypeError, ValueError):  # not two values, or an array for the player
             board, player = answer
             if player in (1, -1):
                 return self._turn(board, int(player))
-        except (TypeError, ValueError):  # not two values, or an array for the player
-            pass
-        raise self._asked.fault(
-            "getNextState", f"must give a board and the next player, 1 or -1, not {quote(answer, 200)}"
-        )
+        wanted = "must give a board and the next player, 1 or -1"
+        raise self._asked.fault("getNextState", f"{wanted}, not {quote(answer, 200)}")
 
     def allowed(self, position: Turn) -> list[int]:
-        return np.flatnonzero(self._valid(position)).tolist()
+        valid = np.asarray(self._asked.call("getValidMoves", _copied(position.canonical), 1))
+        if valid.shape != (self.num_actions,) or valid.dtype.kind not in "biuf":
+            wanted = f"must give {self.num_actions} numbers, as getActionSize says"
+            raise self._asked.fault("getValidMoves", f"{wanted}, not an array of {valid.shape} {valid.dtype}")
+        return np.flatnonzero(valid).tolist()
 
     def over(self, position: Turn) -> bool:
         return self._ended(position) != 0
@@ -176,9 +166,8 @@ class GeneralGame(PythonGame[Turn]):
     def planes(self, position: Turn) -> np.ndarray:
         board = self._asked.numbers("getCanonicalForm", position.canonical).astype(np.float32)
         if board.shape != self._shape:
-            raise self._asked.fault(
-                "getCanonicalForm", f"must give boards of one shape, {self._shape}, not {board.shape}"
-            )
+            wanted = f"must give boards of one shape, {self._shape}"
+            raise self._asked.fault("getCanonicalForm", f"{wanted}, not {board.shape}")
         board = np.moveaxis(board, self._axis, 0) if board.ndim == 3 else board[None]
         mover = 1 if self._has_views else position.player  # where both players see one board, this tells who moves
         ones = np.full((1, *board.shape[1:]), mover, np.float32)
@@ -190,15 +179,6 @@ class GeneralGame(PythonGame[Turn]):
 
     def _view_of_other(self, turn: Turn) -> Any:
         return self._asked.call("getCanonicalForm", _copied(turn.board), -turn.player)
-
-    def _valid(self, turn: Turn) -> np.ndarray:
-        valid = np.asarray(self._asked.call("getValidMoves", _copied(turn.canonical), 1))
-        if valid.shape != (self.num_actions,) or valid.dtype.kind not in "biuf":
-            wanted = f"must give {self.num_actions} numbers, as getActionSize says"
-            raise self._asked.fault(
-                "getValidMoves", f"{wanted}, not an array of shape {valid.shape} and type {valid.dtype}"
-            )
-        return valid
 
     def _ended(self, turn: Turn) -> float:
         """The value of the game's end for the player to move; 0 while the game goes on.
@@ -232,7 +212,7 @@ class GeneralGame(PythonGame[Turn]):
                     if self._ended_for(self._view_of_other(turn), 1) == 0:
                         return True
                     break
-                turn = self.after(turn, int(rng.choice(np.flatnonzero(self._valid(turn)))))
+                turn = self.after(turn, int(rng.choice(self.allowed(turn))))
         return False
 
     def _ended_for(self, board: Any, player: int) -> float:
@@ -242,10 +222,6 @@ class GeneralGame(PythonGame[Turn]):
         return float(value.item())
 
     # --- symmetries ---
-
-    @property
-    def symmetries(self) -> tuple[np.ndarray, np.ndarray]:  # type: ignore[override]
-        return self._symmetries
 
     def _find_symmetries(self) -> tuple[np.ndarray, np.ndarray]:
         """The permutations that getSymmetries makes of a board of different numbers; else the identity alone."""
@@ -284,12 +260,9 @@ class GeneralGame(PythonGame[Turn]):
         """Stones by the sign of the numbers; numbers other than 1 and -1 are written on the stones."""
         if not self.board.cells:
             return []
-        numbers = np.asarray(self.object_of(position.state).board).ravel().tolist()
-        return [
-            Piece(cell, int(number < 0), text="" if abs(number) == 1 else f"{abs(number):g}")
-            for cell, number in enumerate(numbers)
-            if number != 0
-        ]
+        numbers = enumerate(np.asarray(self.object_of(position.state).board).ravel().tolist())
+        written = [(cell, number, "" if abs(number) == 1 else f"{abs(number):g}") for cell, number in numbers if number]
+        return [Piece(cell, int(number < 0), text=text) for cell, number, text in written]
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         board = self._asked.numbers("getNextState", self.object_of(state).board)
@@ -302,14 +275,13 @@ def _copied(board: Any) -> Any:
     return np.array(board) if isinstance(board, np.ndarray) else copy.deepcopy(board)
 
 
-@contextlib.contextmanager
-def _random_numbers(seed: int) -> Iterator[None]:
-    """Inside, the global generators of Python and numpy give the numbers of this seed."""
+def _drawn(seed: int, make: Callable[[], Any]) -> Any:
+    """The answer where the global generators of Python and numpy give the numbers of this seed."""
     before, numpy_before = random.getstate(), np.random.get_state()
     random.seed(seed)
     np.random.seed(seed)
     try:
-        yield
+        return make()
     finally:
         random.setstate(before)
         np.random.set_state(numpy_before)

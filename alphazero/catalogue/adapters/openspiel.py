@@ -7,12 +7,12 @@ A fitting game has two players who move in turn, no chance, nothing hidden, and 
 from __future__ import annotations
 
 import contextlib
+import functools
 import logging
 import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -55,7 +55,7 @@ class OpenSpielGame(PythonGame[Any]):
         self.game = load_game(text)
         self.name = PREFIX + text  # type: ignore[misc]
         self.num_actions = self.game.num_distinct_actions()
-        with _telling(text, {}):  # random games may meet what the start does not
+        with _telling(text):  # random games may meet what the start does not
             self.max_plies = self._most_plies()
             self._text_planes = self._find_text_planes()
         tensor = self.game.observation_tensor_shape()
@@ -122,7 +122,7 @@ class OpenSpielGame(PythonGame[Any]):
             seen = np.asarray(position.observation_tensor(player), np.float32).reshape(self._tensor_shape)
         return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
 
-    @cached_property
+    @functools.cached_property
     def _text_board(self) -> TextBoard:
         start = self.begin()
         return read_board(str(start), [str(start.child(action)) for action in start.legal_actions()[:10]])
@@ -143,8 +143,8 @@ class OpenSpielGame(PythonGame[Any]):
         return self._names(state).get(action, str(action))
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        found = [action for action, name in self._names(state).items() if name == text]
-        return found[0] if found else int(text)
+        found = {name: action for action, name in self._names(state).items()}
+        return found[text] if text in found else int(text)
 
     def split_moves(self, text: str) -> list[str]:
         """The moves of a text, with spaces between them: many names hold commas, as x(2,2)."""
@@ -171,8 +171,7 @@ def gtp_words(game: Game) -> GtpWords:
     if parameters.get("handicap"):
         raise GameError(f"{game.name} begins with handicap stones, which cannot be told in GTP: leave out handicap")
     _, rows, columns = game.observation_shape
-    size = parameters.get("board_size", parameters.get("size"))
-    if isinstance(size, int):
+    if isinstance(size := parameters.get("board_size", parameters.get("size")), int):
         rows = columns = size
     name = game.game.get_type().short_name
     return GtpWords(name, rows, columns, parameters.get("komi"), lambda word: re.sub("^[BW]_", "", word))
@@ -197,14 +196,10 @@ def fold(shape: Sequence[int], parameters: Mapping[str, Any]) -> tuple[int, int,
     return (1, planes, cells) if len(shape) == 2 else (cells, 1, 1)
 
 
-_said: set[str] = set()
-
-
+@functools.cache
 def _say(sentence: str, level: int = logging.INFO) -> None:
     """Logs a sentence once."""
-    if sentence not in _said:
-        _said.add(sentence)
-        logger.log(level, sentence)
+    logger.log(level, sentence)
 
 
 def load_game(text: str) -> Any:
@@ -217,18 +212,17 @@ def load_game(text: str) -> Any:
         raise GameError(f"the name of an OpenSpiel game has at most {MOST_TEXT} characters, not {len(text):,}")
     name = text.partition("(")[0]
     kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
-    kind = _kind_of(name, kinds)
-    if not _is_made_from_another(kind):
-        _check_kind(text, kind)
-    elif "game=" not in text:
+    _check_kind(name, kinds, text)
+    if _is_made_from_another(kinds[name]) and "game=" not in text:
         example = f"{name}(game=tic_tac_toe())"
         raise GameError(f"the OpenSpiel game {name} is made from another game, which `game` names, as in {example}")
-    with _telling(text, kind.parameter_specification):
+    with _telling(text, kinds[name].parameter_specification):
         given = pyspiel.game_parameters_from_string(text)
         _check_parameters(text, given)
         _check_inner_games(given, kinds)
         game = pyspiel.load_game(text)
-        _check_kind(text, game.get_type())
+        if words := _misfit(game.get_type()):
+            raise _unfit(text, words)
         _check_size(text, game)
         start = game.new_initial_state()  # much is checked nowhere else
         if start.is_chance_node():  # the start of Chess960 is drawn by lot, whatever the type of the game says
@@ -245,18 +239,18 @@ def _unfit(text: str, why: str) -> GameError:
 
 
 @contextlib.contextmanager
-def _telling(text: str, parameters: Iterable[str]) -> Iterator[None]:
+def _telling(text: str, parameters: Iterable[str] = ()) -> Iterator[None]:
     """Turns whatever OpenSpiel raises into a GameError of one sentence; not all of it is a SpielError."""
     try:
         yield
     except (GameError, UnknownName):
         raise
     except Exception as error:
-        reason = " ".join(str(error).split()).rstrip(".")
-        takes = (
-            f"; its parameters are {', '.join(parameters)}, without spaces: 7.5 or 7.0 for a number with a point, 5 "
+        reason, form = (
+            " ".join(str(error).split()).rstrip("."),
+            "7.5 or 7.0 for a number with a point, 5 for a whole one",
         )
-        takes += "for a whole number, true or false"
+        takes = f"; its parameters are {', '.join(parameters)}, without spaces: {form}, true or false"
         raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{takes if parameters else ''}") from error
 
 
@@ -281,11 +275,12 @@ def _check_parameters(text: str, given: Mapping[str, Any]) -> None:
             raise _unfit(text, f"{name} needs as many rows as columns")
 
 
-def _kind_of(name: str, kinds: Mapping[str, Any]) -> Any:
-    """The type of the game of that name; raises UnknownName."""
+def _check_kind(name: str, kinds: Mapping[str, Any], text: str) -> None:
+    """Raises UnknownName, or GameError unless the type of the game of that name says that it fits."""
     if name not in kinds:
         raise UnknownName("OpenSpiel game", name, [name for name, kind in kinds.items() if not _misfit(kind)])
-    return kinds[name]
+    if not _is_made_from_another(kinds[name]) and (words := _misfit(kinds[name])):
+        raise _unfit(text, words)
 
 
 def _check_inner_games(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> None:
@@ -296,9 +291,7 @@ def _check_inner_games(given: Mapping[str, Any], kinds: Mapping[str, Any]) -> No
     """
     for value in given.values():
         if isinstance(value, Mapping):
-            kind = _kind_of(value["name"], kinds)
-            if not _is_made_from_another(kind):
-                _check_kind(value["name"], kind)
+            _check_kind(value["name"], kinds, value["name"])
             _check_inner_games(value, kinds)
 
 
@@ -314,12 +307,6 @@ def _check_size(text: str, game: Any) -> None:
     if not (0 < numbers <= MOST_NUMBERS and 0 < actions <= MOST_ACTIONS and game.max_game_length() > 0):
         most = f"{MOST_ACTIONS:,} actions and observations of {MOST_NUMBERS:,} numbers"
         raise _unfit(text, f"it is too large: it may have {most} at most")
-
-
-def _check_kind(text: str, kind: Any) -> None:
-    """Raises GameError unless the type of a game says that it fits."""
-    if words := _misfit(kind):
-        raise _unfit(text, words)
 
 
 def _misfit(kind: Any) -> str:

@@ -28,17 +28,9 @@ class TextBoard:
         """The pieces that the text of a position shows."""
         if not self.board.cells:
             return []
-        characters = "".join(find_rows(text))
-        return [
-            Piece(cell, self.owner(character), "stone")
-            for cell, character in enumerate(characters)
-            if character not in self.empty
-        ]
-
-    def owner(self, character: str) -> int | None:
-        """The player whose stone this is; None for any other character."""
-        found = [owner for stones, owner in zip(STONES, self.owners, strict=True) if character in stones]
-        return found[0] if found else None
+        owners = {stone: owner for stones, owner in zip(STONES, self.owners, strict=True) for stone in stones}
+        signs = enumerate("".join(find_rows(text)))
+        return [Piece(cell, owners.get(sign), "stone") for cell, sign in signs if sign not in self.empty]
 
 
 def read_board(start: str, after: Sequence[str]) -> TextBoard:
@@ -52,7 +44,8 @@ def read_board(start: str, after: Sequence[str]) -> TextBoard:
     size = len(rows), len(rows[0])
     names = [f"row {row + 1}, column {column + 1}" for row in range(size[0]) for column in range(size[1])]
     cells = grid_cells(*size, names)
-    if _is_slanting(start):
+    indents = [len(line) - len(line.lstrip()) for line in start.split("\n") if line.strip()]
+    if all(after == before + 1 for before, after in itertools.pairwise(indents)):  # rows that slant
         cells = tuple(Cell(name, hexagon(*divmod(cell, size[1]))) for cell, name in enumerate(names))
     before = "".join(rows)
     empty = EMPTY if set(EMPTY) & set(before) else EMPTY + "+"
@@ -63,15 +56,8 @@ def read_board(start: str, after: Sequence[str]) -> TextBoard:
 
 def find_rows(text: str) -> list[str]:
     """The characters of the cells, row by row. Empty unless the text has one block of rows of one length."""
-    lines = [re.sub(r"[\s\d\[\]]", "", line) for line in text.split("\n")]
+    lines = list(filter(None, (re.sub(r"[\s\d\[\]]", "", line) for line in text.split("\n"))))
     known = set("".join((EMPTY, *STONES, BLOCKED)))
-    kinds = [set(line) <= known and len(line) > 1 for line in lines if line]
-    rows = [line for line in lines if len(line) > 1 and set(line) <= known]
-    together = "".join("r" if kind else " " for kind in kinds).split() == ["r" * len(rows)]
-    return rows if together and len(rows) > 1 and len({len(row) for row in rows}) == 1 else []
-
-
-def _is_slanting(text: str) -> bool:
-    """Whether every row begins one step further to the right, which shows that the cells are hexagons."""
-    indents = [len(line) - len(line.lstrip()) for line in text.split("\n") if line.strip()]
-    return all(after == before + 1 for before, after in itertools.pairwise(indents))
+    grouped = itertools.groupby(lines, lambda line: len(line) > 1 and set(line) <= known)
+    blocks = [list(block) for is_row, block in grouped if is_row]
+    return blocks[0] if len(blocks) == 1 < len(blocks[0]) and len(set(map(len, blocks[0]))) == 1 else []

@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from string import ascii_lowercase
 
-import numpy as np
-
 from alphazero.errors import quote
 from alphazero.game.game import Game, Position
 
 EMPTY, FIRST, SECOND = "-._", "Xx*Bb", "OoWw"
 """The signs of an empty cell, and of the first and the second player's pieces, as Edax reads them."""
-OWNERS = "XO"
-SIDES = (r"(?:black|first)(?: player)?", 0), (r"(?:white|second)(?: player)?", 1)
-"""Words of people for who moves, besides a sign; and the player."""
+SIDES = re.compile(r"\s*(?:(black|first)|white|second)(?: player)?\s*$", re.IGNORECASE)
+"""Words of people for who moves, besides a sign."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +37,7 @@ def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: st
     """
     signs = EMPTY + first + second
     text = re.sub(r"\s+to\s+(move|play)\s*$", "", text.partition(";")[0], flags=re.IGNORECASE)
-    for side, player in SIDES:
-        text = re.sub(rf"\s*{side}\s*$", f" {(first, second)[player][0]}", text, flags=re.IGNORECASE)
+    text = SIDES.sub(lambda side: f" {(first if side[1] else second)[0]}", text)
     words = re.sub(r"\s*/\s*", "/", text).split()
     if words and "/" in words[0] and len(words[0]) > columns:  # the rows of a FEN, who moves, and other fields
         words = [_without_runs(words[0], columns), *words[1:2]]
@@ -53,16 +49,13 @@ def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: st
         return None
     wrong = next((sign for sign in cells + side if sign not in signs), None)
     if wrong is not None:
-        raise ValueError(
-            f"its signs are {' '.join(signs)}, and {quote(wrong)} is none of them; behind it may stand who moves, "
-            f"{OWNERS[0]} or {OWNERS[1]}, black or white"
-        )
+        behind = "behind it may stand who moves, X or O, black or white"
+        raise ValueError(f"its signs are {' '.join(signs)}, and {quote(wrong)} is none of them; {behind}")
     size, cells = rows * columns, cells + side
     told = len(cells) == size + 1 and cells[-1] not in EMPTY
     if len(cells) - told != size or (side and not told):
-        raise ValueError(
-            f"it has {size} cells, {rows} rows of {columns} from the top, and not {len(cells) - bool(side)}"
-        )
+        found = len(cells) - bool(side)
+        raise ValueError(f"it has {size} cells, {rows} rows of {columns} from the top, and not {found}")
     owners = [[cell for cell, sign in enumerate(cells[:size]) if sign in own] for own in (first, second)]
     return Grid(owners[0], owners[1], int(cells[-1] in second) if told else None)
 
@@ -91,7 +84,7 @@ def check_turns(grid: Grid) -> None:
         numbers = f"{len(grid.first)} X and {len(grid.second)} O"
         raise ValueError(f"X begins and players take turns, so there is one X more than O or as many, not {numbers}")
     if grid.to_play not in (None, lead):
-        raise ValueError(f"by the number of pieces {OWNERS[lead]} is to move, and the text says {OWNERS[1 - lead]}")
+        raise ValueError(f"by the number of pieces {'XO'[lead]} is to move, and the text says {'OX'[lead]}")
 
 
 def in_turn(first: Sequence[int], second: Sequence[int]) -> Iterator[list[int]]:
@@ -108,14 +101,12 @@ def reached(game: Game, games: Iterable[Sequence[int]]) -> Position:
 
     Raises ValueError if there is none.
     """
-    rules = game.plain_rules
     for actions in games:
         state = game.start().state.copy()
-        with np.errstate(over="ignore"):
-            for action in actions:
-                if rules.is_terminal(state):
-                    break
-                rules.step(state, action)
-            else:
-                return Position(game, state, game.mover(state, len(actions) % 2), ())
+        for action in actions:
+            if game.plain_rules.is_terminal(state):
+                break
+            game.plain_rules.step(state, action)
+        else:
+            return Position(game, state, game.mover(state, len(actions) % 2), ())
     raise ValueError("no order of moves leads to it; in each, the game is over earlier")

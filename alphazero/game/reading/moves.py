@@ -64,22 +64,16 @@ def _read_first(position: Any, word: str) -> tuple[Any, str]:
     try:
         return position.play(position.parse(word)), ""
     except IllegalAction:
-        passed = _after_forced_pass(position)
-        if passed is not None:
+        legal = position.legal_actions
+        if len(legal) == 1 and position.format(legal[0]).lower() == "pass":
             with suppress(IllegalAction):
-                return _read_first(passed, word)
+                return _read_first(position.play(legal[0]), word)
         joined = JOINED.fullmatch(word)
         first, rest = joined.groups() if joined else word.partition("-")[::2]
         if first and rest and word.lower() not in OTHER_MOVES:
             with suppress(IllegalAction):
                 return _read_first(position, first)[0], rest
         raise
-
-
-def _after_forced_pass(position: Any) -> Any:
-    """The position after a pass, if nothing else is allowed."""
-    legal = position.legal_actions
-    return position.play(legal[0]) if len(legal) == 1 and position.format(legal[0]).lower() == "pass" else None
 
 
 def _without_numbers(text: str) -> str:
