@@ -8,18 +8,13 @@ from __future__ import annotations
 
 import sys
 import time
-import weakref
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from alphazero.catalogue.adapters.openspiel import OpenSpielGame
 from alphazero.catalogue.shipped import FOLDER
 from alphazero.errors import LawBroken
 from alphazero.game.game import Game
-from alphazero.game.python_game import PythonGame
-from alphazero.game.validator import Check, Findings
+from alphazero.game.validator import Check
 from alphazero.invocation import command_line
 
 TRIAL_GAMES = 20
@@ -30,8 +25,6 @@ TRIAL_PLIES = 3
 """Plies of the first game that are tried however slow the rules are: a third player is known after two."""
 _tried_rules: set[tuple[str, str]] = set()
 """The names and fingerprints of the games that have kept all laws."""
-_tried_objects: weakref.WeakSet[PythonGame[Any]] = weakref.WeakSet()
-"""The same for objects whose rules have no fingerprint."""
 
 
 def try_rules(game: Game, given: str = "") -> None:
@@ -41,7 +34,8 @@ def try_rules(game: Game, given: str = "") -> None:
     come with the framework and OpenSpiel's cost nothing, and others are tried once. `given`: the name that the user
     gave the game, for the sentence.
     """
-    if _is_known(game):
+    file = getattr(sys.modules.get(type(game).__module__), "__file__", None)
+    if isinstance(game, OpenSpielGame) or (file is not None and Path(file).is_relative_to(FOLDER)):
         return
     try:
         _try(game)
@@ -50,34 +44,23 @@ def try_rules(game: Game, given: str = "") -> None:
         raise LawBroken(f"{error}; to see where, and for all laws: {check}", error.drawing) from error
 
 
-def _is_known(game: Game) -> bool:
-    """The game comes with the framework, or OpenSpiel has checked it."""
-    file = getattr(sys.modules.get(type(game).__module__), "__file__", None)
-    return isinstance(game, OpenSpielGame) or (file is not None and Path(file).is_relative_to(FOLDER))
-
-
 def _try(game: Game) -> None:
-    check, rng = Check(game, TRIAL_SECONDS), np.random.default_rng(0)
+    check, lines, games = Check(game, TRIAL_SECONDS), list[list[int]](), 0
     check.declaration()
     check.permutations()
-    if game in _tried_objects if isinstance(game, PythonGame) else (game.name, game._fingerprint) in _tried_rules:
+    if (game.name, game._fingerprint) in _tried_rules:
         return
-    lines: list[list[int]] = []
     with check.watched():
-        games = 0
         while games == 0 or (len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline):
             games += 1
-            for *_, facts in check.random_game(rng):
+            for *_, facts in check.random_game(check.rng):
                 if facts.is_terminal:
                     lines.append(check.line)
                 elif time.monotonic() > check.deadline and (games > 1 or len(check.line) >= TRIAL_PLIES):
                     break
         check.line = []
-        check.asked_again(rng)
+        check.asked_again()
         if lines:
             check.both_move()
-            check.mirrored(lines[:1], Findings(), rng)
-    if isinstance(game, PythonGame):
-        _tried_objects.add(game)
-    else:
-        _tried_rules.add((game.name, game._fingerprint))
+            check.mirrored(lines[:1])
+    _tried_rules.add((game.name, game._fingerprint))

@@ -7,9 +7,11 @@ objects behind recent states are remembered; older ones are made again by playin
 from __future__ import annotations
 
 import threading
+import uuid
 from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -98,8 +100,9 @@ class PythonGame(Game, Generic[Object]):
     def clicks(self, position: Position) -> Clicks:
         return clicks_by_difference(position)
 
-    def is_like(self, other: Game) -> bool:
-        return self is other  # what differs between two objects of other people's code cannot be seen
+    @cached_property
+    def _fingerprint(self) -> str:
+        return uuid.uuid4().hex  # what differs between two objects of other people's code cannot be seen
 
     def actions_of(self, state: np.ndarray) -> list[int]:
         """The actions that led to a state."""

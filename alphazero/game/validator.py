@@ -81,22 +81,22 @@ class Findings:
 def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     """Plays `num_games` random games; raises LawBroken, which names the law and shows the position."""
     check_range("the number of games", num_games, 1)
-    check, rng, findings = Check(game), np.random.default_rng(seed), Findings()
+    check = Check(game, seed=seed)
+    findings, lines = check.findings, list[list[int]]()
     check.declaration()
-    lines: list[list[int]] = []
     seen = np.zeros(game.num_actions, bool)
     with check.watched():
         while findings.num_games < num_games and (time.monotonic() < check.deadline or findings.num_games < 2):
-            check.play_one(rng, findings, seen)
+            check.play_one(seen)
             lines.append(check.line)
-        check.line = []
-        check.asked_again(rng)
-        check.both_move()
         findings.never_legal = int((~seen).sum())
-        check.mirrored(lines[:FOLLOWED], findings, rng)
+        check.line = []
+        check.asked_again()
+        check.both_move()
+        check.mirrored(lines[:FOLLOWED])
         check.board(lines[0])
         check.line = []
-        check.hidden(findings)
+        check.hidden()
     if game.compiled:
         _compare_compiled(check, findings)
     _advise(game, findings)
@@ -106,17 +106,19 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
 class Check(Laws):
     """Whole games, and what their symmetries make of them."""
 
-    def __init__(self, game: Game, seconds: float | None = None):
+    def __init__(self, game: Game, seconds: float | None = None, seed: int = 0):
         """`seconds`: the longest time for the games, and for each kind of checks after them; None = the usual ones."""
         super().__init__(game)
+        self.findings, self.rng = Findings(), np.random.default_rng(seed)
         self.seconds = SECONDS_EACH if seconds is None else seconds
         self.deadline = time.monotonic() + (SECONDS if seconds is None else seconds)
         """The time from which slow checks that are not essential are skipped."""
 
-    def play_one(self, rng: np.random.Generator, findings: Findings, seen: np.ndarray) -> None:
+    def play_one(self, seen: np.ndarray) -> None:
         """Plays one random game, and marks in `seen bool[A]` what was legal."""
-        first, begin, before, noted = len(self.visited), self.busy, -1, findings.num_games < NOTED
-        for state, player, facts in self.random_game(rng):
+        findings, first, begin, before = self.findings, len(self.visited), self.busy, -1
+        noted = findings.num_games < NOTED
+        for state, player, facts in self.random_game(self.rng):
             findings.moved_again += before == player
             if not facts.is_terminal:
                 if noted and time.monotonic() < self.deadline:
@@ -126,7 +128,9 @@ class Check(Laws):
                 before = player
         self.notation(state, player, [])
         if noted:
-            self.words(self.line)
+            words = (written := self.write(self.line)).split()
+            read = self.call("split_moves", lambda: list(self.game.split_moves(written)))
+            self.must(read == words, f"`split_moves` must find the words of `format_action` in {quote(written)}")
         value, ended = facts.terminal_value, "draw"
         if value:
             winner = player if value > 0 else 1 - player
@@ -158,36 +162,30 @@ class Check(Laws):
             self.must(found == action and text not in texts, f"{law}{texts.get(text, found)}", state, player)
             texts[text] = action
 
-    def words(self, line: list[int]) -> None:
-        """A line of moves can be read back."""
-        words = self.write(line).split()
-        read = self.call("split_moves", lambda: list(self.game.split_moves(" ".join(words))))
-        self.must(read == words, f"`split_moves` must find the words of `format_action` in {quote(' '.join(words))}")
-
-    def some(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int, Facts]]:
+    def some(self) -> Iterator[tuple[np.ndarray, int, Facts]]:
         """Some of the visited positions, while there is time."""
         deadline = time.monotonic() + self.seconds
-        rows = rng.permutation(len(self.visited))[:CHECKED]
+        rows = self.rng.permutation(len(self.visited))[:CHECKED]
         yield from (self.visited[row] for row in itertools.takewhile(lambda _: time.monotonic() <= deadline, rows))
 
-    def asked_again(self, rng: np.random.Generator) -> None:
+    def asked_again(self) -> None:
         """The rules say the same of some of the positions once more, after all those that came in between.
 
         Positions that are Python objects are made anew, so that an object which was changed is found.
         """
         if isinstance(self.game, PythonGame):
             self.game.forget()
-        for state, player, first in self.some(rng):
+        for state, player, first in self.some():
             changed = first.difference(self.facts(state, player).kept())
             law = f"the rules must say the same of a position whenever they are asked, but `{changed}` changed: does a "
             law += "rule draw lots, keep something outside of the state, or change an earlier position?"
             self.must(not changed, law, state, player)
 
-    def mirrored(self, lines: list[list[int]], findings: Findings, rng: np.random.Generator) -> None:
+    def mirrored(self, lines: list[list[int]]) -> None:
         """The images of some of the visited positions, or of games where no rule makes images, are like them."""
         cells, actions = self.permutations()
         if self.rules.transform is not None:
-            return self.transforms(cells, actions, rng)
+            return self.transforms(cells, actions)
         starts = {}
         for symmetry in range(1, len(cells)):
             if start := self._start_of_image(symmetry, cells[symmetry], actions[symmetry]):
@@ -195,12 +193,12 @@ class Check(Laws):
             else:
                 cure = "; write `transform`" if self.game.compiled else ""
                 told = f"symmetry {symmetry} changes the start position, so it could not be checked{cure}"
-                findings.warnings.append(told)
+                self.findings.warnings.append(told)
         deadline = time.monotonic() + self.seconds
         for number, (line, symmetry) in enumerate(itertools.product(lines, starts)):
             if number and time.monotonic() > deadline:
                 if number < len(starts):
-                    findings.warnings.append("there was no time to check all symmetries: the rules are slow")
+                    self.findings.warnings.append("there was no time to check all symmetries: the rules are slow")
                 return
             self._follow(line, symmetry, starts[symmetry], cells[symmetry], actions[symmetry])
 
@@ -209,12 +207,12 @@ class Check(Laws):
         self.ask("transform", image, player, symmetry)
         return image
 
-    def transforms(self, cells: np.ndarray, actions: np.ndarray, rng: np.random.Generator) -> None:
+    def transforms(self, cells: np.ndarray, actions: np.ndarray) -> None:
         """The images that `transform` makes of some of the positions, and of the positions after one action."""
-        for state, player, first in self.some(rng):
+        for state, player, first in self.some():
             facts, action, child = self.facts(state, player), -1, state
             if not first.is_terminal:
-                action = int(rng.choice(np.flatnonzero(facts.legal)))
+                action = int(self.rng.choice(np.flatnonzero(facts.legal)))
                 child = self.play(state, player, action)
             for symmetry in range(len(cells)):
                 image, law = self._transformed(state, player, symmetry), f"`transform` by symmetry {symmetry} must"
@@ -255,7 +253,7 @@ class Check(Laws):
                 law = f"{self.game.name}: symmetry {symmetry} must turn a game into a game that goes just like it"
                 raise LawBroken(law, drawing + other.draw(image, mover))
 
-    def hidden(self, findings: Findings) -> None:
+    def hidden(self) -> None:
         """Warns of two positions that the network cannot tell apart, though their legal actions or results differ.
 
         Planes need not show that a game is over, as by two passes, nor a draw by repetition or by the number of plies.
@@ -267,11 +265,10 @@ class Check(Laws):
             other = firsts.setdefault((facts.observe, facts.is_terminal), (state, player, facts))
             if facts._replace(to_play=0) != other[2]._replace(to_play=0):
                 what = "results" if facts.is_terminal else "legal actions"
-                findings.warnings.append(
+                return self.findings.warnings.append(
                     f"a position looks to the network like another one with other {what}. Does `observe` show all that "
                     f"they depend on, such as who moves?\n{self.draw(*other[:2])}\nand\n{self.draw(state, player)}"
                 )
-                return
 
     def board(self, line: list[int]) -> None:
         """The positions of a game, or some of them in a long one, can be drawn, and clicks lead to legal actions."""
@@ -287,21 +284,10 @@ class Check(Laws):
 def _compare_compiled(check: Check, findings: Findings) -> None:
     """Compares the compiled rules with plain Python at the same positions, and measures their speed."""
     kernels, going_on = Kernels(check.game), list[tuple[np.ndarray, int, int]]()
-    rare, law = 1 + len(check.visited) // CHECKED, "the compiled rules must do what plain Python does, but"
-    for number, (state, player, first) in enumerate(check.visited):
-        try:
-            facts = _compiled_facts(kernels, state, player)
-            wrong = first.difference(facts.kept())
-            if not wrong and not facts.is_terminal:
-                legal = np.flatnonzero(facts.legal)
-                going_on.append((state, player, int(legal[number % len(legal)])))
-                wrong = _wrong_in_play(check, kernels, *going_on[-1], number % rare == 0)
-        except LawBroken:
-            raise
-        except Exception as error:
-            raised = " ".join(f"{type(error).__name__}: {error}".split())
-            raise check.fail(f"{law} they raised {raised}", state, player) from error
-        check.must(not wrong, f"{law} `{wrong}` differs", state, player)
+    for number, (state, player, _) in enumerate(check.visited):
+        compare = functools.partial(_compiled_difference, check, kernels, number, going_on)
+        wrong = check.call("compiled rules", compare, state, player)
+        check.must(not wrong, f"compiled rules must do what plain Python does, but `{wrong}` differs", state, player)
     if not all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
         findings.warnings.append("numba cannot compile the rules; they run as plain Python, slower (see above)")
         return
@@ -312,32 +298,34 @@ def _compare_compiled(check: Check, findings: Findings) -> None:
         _play_carefully(kernels, check, seed, deadline)
 
 
-def _compiled_facts(kernels: Kernels, state: np.ndarray, player: int) -> Facts:
-    states, to_play = state[None], np.array([player], np.int8)
+def _compiled_difference(
+    check: Check, kernels: Kernels, number: int, going_on: list[tuple[np.ndarray, int, int]]
+) -> str:
+    """The rule that the compiled rules have otherwise at a visited position, else empty; adds an action to go on by."""
+    state, player, first = check.visited[number]
+    states, to_play = state[None].copy(), np.array([player], np.int8)
     (legal,), (over,), (value,) = kernels.describe_all(states)
     kernels.find_movers(states, to_play)
-    return Facts(bool(over), int(to_play[0]), float(value), legal, kernels.observations(states)[0])
-
-
-def _wrong_in_play(
-    check: Check, kernels: Kernels, state: np.ndarray, player: int, action: int, with_optional: bool
-) -> str:
-    """The rule of `step`, and of `transform` and `heuristic`, that the compiled rules have otherwise; else empty."""
-    child, children = state.copy(), state[None].copy()
-    check.ask("step", child, player, action)
-    kernels.play(children, np.zeros(1, np.int8), np.array([action]))
+    facts = Facts(bool(over), int(to_play[0]), float(value), legal, kernels.observations(states)[0])
+    if (wrong := first.difference(facts.kept())) or over:
+        return wrong
+    choice, rare = np.flatnonzero(legal), number % (1 + len(check.visited) // CHECKED) == 0
+    going_on.append((state, player, int(choice[number % len(choice)])))
+    child, children = state.copy(), states.copy()
+    check.ask("step", child, player, going_on[-1][2])
+    kernels.play(children, to_play, np.array([going_on[-1][2]]))
     if not np.array_equal(children[0], child):
-        return "step"
-    if with_optional and kernels.canonicalize is not None:
-        plain, symmetry = state[None].copy(), np.zeros(1, np.int64)
+        wrong = "step"
+    if rare and kernels.canonicalize is not None:
+        plain, symmetry = states.copy(), np.zeros(1, np.int64)
         kernels.canonicalize.plain(plain, symmetry, *np.empty((2, len(state)), state.dtype))
-        if not all(map(np.array_equal, kernels.canonical(state[None]), (plain, symmetry))):
-            return "transform"
-    if with_optional and check.rules.heuristic is not None:
-        kernels.guess(state[None], guesses := np.empty(1))
+        if not all(map(np.array_equal, kernels.canonical(states), (plain, symmetry))):
+            wrong = "transform"
+    if rare and check.rules.heuristic is not None:
+        kernels.guess(states, guesses := np.empty(1))
         if not abs(guesses[0] - check.ask("heuristic", state, player)) < 1e-6:
-            return "heuristic"
-    return ""
+            wrong = "heuristic"
+    return wrong
 
 
 def _play_carefully(kernels: Kernels, check: Check, seed: int, deadline: float) -> None:

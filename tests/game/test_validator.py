@@ -320,8 +320,8 @@ def test_a_fault_that_only_the_compiled_rules_have_is_caught(rule: str):
     rules = {"terminal_value": terminal_value, "transform": transform, "heuristic": heuristic, "observe": observe}
     game = faulty()
     game.rules = replace(TicTacToe.rules, **{rule: rules[rule]})
-    words = "they raised ValueError: too many" if rule == "observe" else f"`{rule}` differs"
-    error = refused(game, f"the compiled rules must do what plain Python does, but {words}", num_games=30)
+    words = "raised ValueError: too many" if rule == "observe" else f"but `{rule}` differs"
+    error = refused(game, "compiled rules", words, num_games=30)
     assert "a b c" in error.drawing
 
 
