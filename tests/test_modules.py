@@ -31,7 +31,6 @@ TESTED_IN = {
     "tests/game/test_record.py": ["alphazero/commands/replay.py"],
     "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],
     "tests/catalogue/test_games_folder.py": ["alphazero/catalogue/shipped.py"],
-    "tests/catalogue/test_trial.py": ["alphazero/catalogue/first_trial.py"],
     "tests/catalogue/test_registry.py": [
         "alphazero/game/spec.py", "alphazero/catalogue/user_code.py", "alphazero/training/presets.py",
         "games/*/preset.py",

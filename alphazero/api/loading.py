@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from alphazero.catalogue import registry
-from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName, quote
 from alphazero.game import Game, Position
@@ -154,7 +153,7 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
     check_net(net, position.game)
-    try_rules(position.game)
+    registry.try_rules(position.game)
     ask = Evaluator(kernels_of(position.game), net, cache_size=0)
     with on_one_thread(net):
         policies, values = ask(position.state[None].copy(), position.legal_mask[None].copy())

@@ -19,6 +19,7 @@ import importlib
 import importlib.metadata
 import os
 import sys
+import time
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -28,19 +29,27 @@ from types import ModuleType
 from typing import Any
 
 from alphazero.catalogue.adapters import alpha_zero_general, openspiel
-from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame, load_parts, resolve
-from alphazero.catalogue.shipped import FAULTS, NAMES, NETS, PACKAGES
+from alphazero.catalogue.shipped import FAULTS, FOLDER, NAMES, NETS, PACKAGES
 from alphazero.catalogue.user_code import ALONE, can_be_found, import_file, naming
-from alphazero.errors import GameError, UnknownName, listed, quote, shorten, shorten_path
+from alphazero.errors import GameError, LawBroken, UnknownName, listed, quote, shorten, shorten_path
 from alphazero.game.game import Game
 from alphazero.game.spec import PARTS, GameSpec
-from alphazero.invocation import option
+from alphazero.game.validator import Check
+from alphazero.invocation import command_line, option
 
 HINT = "give the path of a Python file with a Game class"
 A_GAME = "a game is a name, a Game class or an object of one"
 MOST_OF_A_NAME = 200
 """The most characters of a game's name."""
+TRIAL_GAMES = 20
+"""Random games of a trial, at most."""
+TRIAL_SECONDS = 0.3
+"""No longer for the games of a trial, nor for each kind of checks after them."""
+TRIAL_PLIES = 3
+"""Plies of the first game that are tried however slow the rules are: a third player is known after two."""
+_tried_rules: set[tuple[str, str]] = set()
+"""The names and fingerprints of the games that have kept all laws."""
 _origins: weakref.WeakKeyDictionary[Game, functools.partial[LoadedGame]] = weakref.WeakKeyDictionary()
 """Give a game that was loaded its parts once more, when the game alone is known."""
 
@@ -161,6 +170,48 @@ def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
     if attribute in ("", "SPEC") and isinstance(spec, GameSpec) and entry.name in spec.games:
         return _load_declared(entry.name, module, spec)
     return _load_module(module, attribute, f"the installed game {quote(entry.name)}")
+
+
+# --- a trial of rules that nobody has checked: a net trained by rules that break a law is worth nothing ---
+
+
+def try_rules(game: Game, given: str = "") -> None:
+    """Raises LawBroken if random games of about a second show that a law of `Game` is broken.
+
+    It takes plain Python alone, compiles nothing, and leaves notation, pictures and warnings to `validate`. Games that
+    come with the framework and OpenSpiel's cost nothing, and others are tried once. `given`: the name that the user
+    gave the game, for the sentence.
+    """
+    file = getattr(sys.modules.get(type(game).__module__), "__file__", None)
+    if isinstance(game, openspiel.OpenSpielGame) or (file is not None and Path(file).is_relative_to(FOLDER)):
+        return
+    try:
+        _try(game)
+    except LawBroken as error:
+        check = command_line("check", given) if given else "az.check_game(game)"
+        raise LawBroken(f"{error}; to see where, and for all laws: {check}", error.drawing) from error
+
+
+def _try(game: Game) -> None:
+    check, lines, games = Check(game, TRIAL_SECONDS), list[list[int]](), 0
+    check.declaration()
+    check.permutations()
+    if (game.name, game._fingerprint) in _tried_rules:
+        return
+    with check.watched():
+        while games == 0 or (len(lines) < TRIAL_GAMES and time.monotonic() < check.deadline):
+            games += 1
+            for *_, facts in check.random_game(check.rng):
+                if facts.is_terminal:
+                    lines.append(check.line)
+                elif time.monotonic() > check.deadline and (games > 1 or len(check.line) >= TRIAL_PLIES):
+                    break
+        check.line = []
+        check.asked_again()
+        if lines:
+            check.both_move()
+            check.mirrored(lines[:1])
+    _tried_rules.add((game.name, game._fingerprint))
 
 
 # --- from a class to its parts ---

@@ -17,7 +17,6 @@ from alphazero import interruption
 from alphazero.api.cluster import cluster_at
 from alphazero.api.runs import find_preset
 from alphazero.catalogue import registry
-from alphazero.catalogue.first_trial import try_rules
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import Inference, Threads, argument
 from alphazero.commands.shared import parse, say
@@ -87,7 +86,7 @@ def main(argv: list[str]) -> None:
         saved = training.read_saved(named, given.game, defaults.config, loaded.game.name)
         defaults = replace(defaults, config=saved.config, threads=saved.threads, seed=saved.seed)
     options = parse(Options, argv, default=defaults, command="train")
-    try_rules(loaded.game, options.game)
+    registry.try_rules(loaded.game, options.game)
     with new_folder(loaded.game.name) if named is None else contextlib.nullcontext(named) as folder:
         train(options, loaded, folder)
 

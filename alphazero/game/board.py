@@ -75,7 +75,7 @@ class Colors:
     neutral: str = "#1c2430"
     """Pieces without an owner."""
     mark: str = "#c026d3"
-    """Shading, hints, and the mark of the last move. It is the same in all shipped games, and is seen on each board."""
+    """Shading, and the mark of the last move. It is the same in all shipped games, and is seen on each board."""
 
 
 @dataclass(frozen=True)

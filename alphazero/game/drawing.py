@@ -39,16 +39,7 @@ Layer = tuple[float, str, str]
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
 
 
-def draw(
-    board: Board,
-    view: View,
-    title: str,
-    policy: Numbers | None = None,
-    values: Numbers | None = None,
-    *,
-    hints: bool = False,
-    last: bool = True,
-) -> str:
+def draw(board: Board, view: View, title: str, policy: Numbers | None = None, values: Numbers | None = None) -> str:
     """The picture as SVG; `policy` and `values` are as in `Position.svg`."""
     picture, marks = _Picture(board), _marks(view, policy, values)
     cells = picture.cells(view) if board.cells else picture.text(view.text)
@@ -57,8 +48,7 @@ def draw(
         "".join(picture.area(cell, board.colors.mark, 0.8) for cell in view.winning),
         picture.pieces(view.pieces),
         *(picture.shading(mark) for mark in marks if mark.click.cells and mark.share),
-        picture.hints(view.clicks) if hints else "",
-        "".join(picture.ring(cell) for cell in (view.last if last else ())),
+        "".join(picture.ring(cell) for cell in view.last),
         picture.numbers(marks),
         *(picture.words(label.at, label.text) for label in board.labels),
         picture.footer(view, marks),
@@ -220,8 +210,7 @@ class _Picture:
 
     def line(self, path: str, color: str, width: float, cap: str = "round") -> str:
         """A path as a line."""
-        looks = {"fill": "none", "stroke": color, "stroke_width": _number(width), "stroke_linecap": cap}
-        return _tag("path", d=path, **looks) if path else ""
+        return _tag("path", d=path, fill="none", stroke=color, stroke_width=_number(width), stroke_linecap=cap)
 
     def circle(self, at: Point, radius: float, color: str, width: float) -> str:
         """A line around a point."""
@@ -258,12 +247,6 @@ class _Picture:
         corners = [(x - ahead_y * wide, y + ahead_x * wide), (x + ahead_y * wide, y - ahead_x * wide)]
         tip = to_x + 0.1 * ahead_x, to_y + 0.1 * ahead_y
         return _tag("path", d=_path([*corners, tip], "Z"), fill=self.colors.mark, fill_opacity=opacity)
-
-    def hints(self, clicks: Sequence[Click]) -> str:
-        """A dot on the last cell of every legal action."""
-        first = {click.action: click for click in reversed(clicks) if click.cells}
-        cells = sorted({click.cells[-1] for click in first.values()})
-        return self.discs(cells, (0.32, self.colors.mark, "round"))
 
     def numbers(self, marks: Sequence[Mark]) -> str:
         """The numbers at cells, and at the strongest arrows of a policy; more would overlap where arrows cross."""

@@ -314,14 +314,12 @@ class Position:
         self,
         policy: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
         values: Mapping[int, float] | Sequence[float] | np.ndarray | None = None,
-        hints: bool = False,
-        last: bool = True,
     ) -> str:
         """A picture of the position as SVG.
 
         `policy` shades each action by its share of the sum, so visit counts work as well. `values` are written on the
         actions, or on those with a share if there is a policy. Each is an array of A numbers, or maps actions to
-        numbers. `hints` marks the legal actions, `last` the last action. Raises GameError for an array of another size.
+        numbers. Raises GameError for an array of another size.
 
         >>> import alphazero as az
         >>> position = az.load_game("connect4").position("4453")
@@ -331,7 +329,7 @@ class Position:
             if not (numbers is None or isinstance(numbers, Mapping)) and np.shape(numbers) != (self.game.num_actions,):
                 law = f"one number for each of the {self.game.num_actions} actions, or map actions to numbers"
                 raise GameError(f"a policy and values have {law}; this one has the shape {np.shape(numbers)}")
-        return draw(self.game.board, self.view, self.game.name, policy, values, hints=hints, last=last)
+        return draw(self.game.board, self.view, self.game.name, policy, values)
 
     _repr_svg_ = svg
 

@@ -59,12 +59,10 @@ def points_of(game: Game, words: GtpWords) -> dict[int, str]:
     Empty for all other games: programs for Go cannot show them.
     """
     names = [cell.name for cell in game.board.cells]
-    alike = game.num_actions - len(names) in (0, 1)  # or a pass or a swap as well
-    if not alike or words.columns != words.rows or not all(re.fullmatch("[a-z][0-9]+", name) for name in names):
-        return {}
-    points = [words.vertex_of(name).upper() for name in names]
-    board = {f"{letter}{row}" for letter in COLUMNS[: words.rows] for row in range(1, words.rows + 1)}
-    return dict(enumerate(points)) if set(points) == board and len(points) == words.rows**2 else {}
+    points = [words.vertex_of(name).upper() if re.fullmatch("[a-z][0-9]+", name) else "" for name in names]
+    board = [f"{letter}{row}" for letter in COLUMNS[: words.rows] for row in range(1, words.rows + 1)]
+    alike = game.num_actions - len(names) in (0, 1) and words.columns == words.rows  # or a pass or a swap as well
+    return dict(enumerate(points)) if alike and sorted(points) == sorted(board) else {}
 
 
 @functools.lru_cache(maxsize=64)  # an analysis asks for the words of its position again and again

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import GameError, quote
+from alphazero.errors import GameError, count_of, quote
 from alphazero.game.game import Position
 
 
@@ -77,22 +77,17 @@ class Oracle:
     def results(self, position: Position) -> dict[int, ExactResult]:
         """The result of every legal action, the best first; empty where nobody knows. Raises GameError for others."""
         found = {} if position.terminal else {int(action): result for action, result in self.solve(position).items()}
-        for result in found.values():
-            if not isinstance(result, ExactResult):
-                raise GameError(
-                    f"the oracle of {position.game.name} must map actions to ExactResult(outcome, distance), not to "
-                    f"{quote(result)}"
-                )
+        if wrong := [result for result in found.values() if not isinstance(result, ExactResult)]:
+            law = "must map actions to ExactResult(outcome, distance)"
+            raise GameError(f"the oracle of {position.game.name} {law}, not to {quote(wrong[0])}")
         return found
 
     def words(self, result: ExactResult) -> str:
         """A result in words, as "wins in 3 moves"; the page has the same in `judge.js`."""
-        if result.outcome == 0:
-            return "draw"
-        verb = "wins" if result.outcome > 0 else "loses"
-        if result.distance is None:
+        verb = ("draw", "wins", "loses")[result.outcome]
+        if result.outcome == 0 or result.distance is None:
             return verb
-        return f"{verb} {self.how} {result.distance} {self.unit}{'' if result.distance == 1 else 's'}"
+        return f"{verb} {self.how} {count_of(result.distance, self.unit)}"
 
 
 AreBalanced = Callable[[np.ndarray], np.ndarray]
@@ -103,15 +98,7 @@ are perfect. In a game without draws, the positions that are as near to it as th
 Part = str | Callable[..., Any]
 """A function, or where to import it from: `.net:make_net` beside the SPEC, or `my_package.net:make_net`."""
 
-PARTS = (
-    "presets",
-    "make_net",
-    "make_benchmark",
-    "make_oracle",
-    "make_balance",
-    "value_targets",
-    "gtp_words",
-)
+PARTS = "presets", "make_net", "make_benchmark", "make_oracle", "make_balance", "value_targets", "gtp_words"
 """The parts that are one function each."""
 
 
@@ -150,10 +137,8 @@ class GameSpec:
                 raise GameError(f"`{name}` of a game's SPEC must map names to functions or classes, not {quote(parts)}")
         for words, part in named_parts(self).items():
             if not callable(part) and not (isinstance(part, str) and re.fullmatch(r"\.*[\w.]+:\w+", part)):
-                raise GameError(
-                    f'`{words}` of a game\'s SPEC must be a function, a class, or text such as ".net:make_net" for '
-                    f"the place of one, not {quote(part)}"
-                )
+                law = 'must be a function, a class, or text such as ".net:make_net" for the place of one'
+                raise GameError(f"`{words}` of a game's SPEC {law}, not {quote(part)}")
 
 
 def named_parts(spec: GameSpec) -> dict[str, Part]:

@@ -6,8 +6,7 @@ A `game` is a Game and a `position` a Position, which are made of what is here.
 from __future__ import annotations
 
 import contextlib
-import re
-from collections.abc import Sequence
+from string import ascii_letters
 from typing import Any
 
 from alphazero.errors import GameError, IllegalAction
@@ -42,12 +41,10 @@ def _checked_clicks(position: Any) -> tuple[Click, ...]:
     game, legal = position.game, set(position.legal_actions)
     num_cells, found = len(game.board.cells), game.clicks(position)
     for path, action in found.items():
-        if action not in legal:
-            raise GameError(f"{game.name}: clicks must lead to legal actions, and {list(path)} leads to {action}")
-        if not path or not all(0 <= cell < num_cells for cell in path):
-            raise GameError(f"{game.name}: clicks must name cells 0 to {num_cells - 1}, not {list(path)}")
-        if any(path[:length] in found for length in range(1, len(path))):
-            raise GameError(f"{game.name}: the clicks {list(path)} begin with the clicks of another action")
+        are_cells = path and all(0 <= cell < num_cells for cell in path)
+        if action not in legal or not are_cells or any(path[:length] in found for length in range(1, len(path))):
+            law = f"clicks must name cells 0 to {num_cells - 1}, lead to legal actions, and not begin with other clicks"
+            raise GameError(f"{game.name}: {law}: {list(path)} leads to {action}")
     buttons = [((), action) for action in sorted(legal - set(found.values()))]
     return tuple(Click(action, position.format(action), tuple(path)) for path, action in (*found.items(), *buttons))
 
@@ -64,19 +61,13 @@ def grid_board(game: Any) -> Board:
         if actions in (rows * columns, rows * columns + 1, columns):
             written = [game.start().format(action) for action in range(actions - actions % columns)]
     if len(written) == len(names):
-        names, labels = written, _coordinates(written, columns)
+        names, letters = written, [name.rstrip("0123456789") for name in written[:columns]]
+        numbers = [name.lstrip(ascii_letters) for name in names[::columns]]
+        if all(letters) and all(numbers) and names == [letter + number for number in numbers for letter in letters]:
+            labels = edge_labels(numbers, letters)  # cells are named by column letter and row number
     elif written:
         labels = edge_labels([""] * rows, written)
     return Board(grid_cells(rows, columns, names), labels)
-
-
-def _coordinates(names: Sequence[str], columns: int) -> tuple[Label, ...]:
-    """Labels for a grid if its cells are named by column letter and row number; else none."""
-    letters = [re.sub(r"\d+$", "", name) for name in names[:columns]]
-    numbers = [re.sub(r"^[A-Za-z]+", "", name) for name in names[::columns]]
-    is_named = all(map(str.isalpha, letters)) and all(map(str.isdigit, numbers))
-    is_named = is_named and list(names) == [letter + number for number in numbers for letter in letters]
-    return edge_labels(numbers, letters) if is_named else ()
 
 
 def shows_stones(position: Any) -> bool:

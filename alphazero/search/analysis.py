@@ -9,7 +9,7 @@ from itertools import accumulate
 
 import numpy as np
 
-from alphazero.catalogue.first_trial import try_rules
+from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, quote
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
@@ -108,7 +108,7 @@ def search_position(
             "a search takes a NeuralNet, or a function from states and legal masks to priors and values, not "
             f"{quote(net)}: az.load_net loads a net, az.TorchNet(game, module) makes one of a torch module"
         )
-    try_rules(position.game)
+    registry.try_rules(position.game)
     if position.terminal:
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
     chosen = QUIET if config is None else config

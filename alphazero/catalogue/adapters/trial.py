@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -37,21 +37,22 @@ def longest_game(game: Any, most: int) -> int:
     return max(ply for ply, _ in random_games(game, most))
 
 
-def looks_alike(game: Any, look: Callable[[Any], bytes | str]) -> bool:
-    """Whether many positions look like others with other legal actions; `look` is what the network sees of one.
+def looks_alike(game: Any) -> bool:
+    """Whether the observations of many positions are like those of others with other legal actions.
 
     Compared are those that different actions lead to from the same position.
     """
     compared = alike = 0
     for _, position in random_games(game, OPENING):
-        seen: dict[tuple[int, bytes | str], list[int]] = {}
+        seen: dict[tuple[int, bytes], list[int]] = {}
         actions = position.legal_actions()
         for action in actions[:: -(-len(actions) // CHILDREN) or 1]:
             child = position.child(action)
             if not child.is_terminal():
                 compared += 1
-                legal = child.legal_actions()
-                alike += seen.setdefault((child.current_player(), look(child)), legal) != legal
+                player, legal = child.current_player(), child.legal_actions()
+                look = np.float32(child.observation_tensor(player)).tobytes()
+                alike += seen.setdefault((player, look), legal) != legal
     return alike > HIDDEN * compared
 
 
