@@ -66,7 +66,7 @@ def load_parts(
         words = default_words(game)
         return replace(words, name=spec.gtp_name or words.name, vertex_of=spec.gtp_vertex or words.vertex_of)
 
-    parts = {
+    parts: dict[str, Any] = {
         words: LaterPart(part, words, holder) if isinstance(part, str) else part
         for words, part in named_parts(spec).items()
     }

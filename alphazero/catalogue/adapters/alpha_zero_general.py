@@ -125,8 +125,8 @@ class GeneralGame(PythonGame[Turn]):
         """Each player has a view of the board by getCanonicalForm; else it gives one board for both."""
         turn = self.begin()
         for _ in range(LOOKED_AHEAD):
-            views = turn.canonical, self._view_of_other(turn)
-            if not np.array_equal(*(self._asked.numbers("getCanonicalForm", view) for view in views)):
+            other = self._asked.numbers("getCanonicalForm", self._view_of_other(turn))
+            if not np.array_equal(self._asked.numbers("getCanonicalForm", turn.canonical), other):
                 return True
             if not (actions := self.allowed(turn)) or self._ended_for(turn.board, turn.player):
                 break
