@@ -6,9 +6,8 @@ The card is JSON: the caller's facts about the net, and
     "weights"       {"file", "bytes", "sha256"} of the safetensors file
     "card_sha256"   SHA-256 of the card without this entry
 
-Every cut and every flipped bit is found, in either file. Both files may be renamed together. Whatever is wrong
-raises a `CheckpointError` of one sentence. Give each generation a new name: while a checkpoint is overwritten, its
-weights and its card do not match.
+Every cut and every flipped bit is found, in either file. Both files may be renamed together. Give each generation a new
+name: while a checkpoint is overwritten, its weights and its card do not match.
 """
 
 from __future__ import annotations
@@ -24,14 +23,8 @@ import numpy as np
 import safetensors.numpy
 
 from alphazero.errors import CheckpointError, StorageError, quote
-from alphazero.storage.files import (
-    atomic_write,
-    open_regular,
-    read_sealed_json,
-    sha256_of_open,
-    to_json,
-    write_sealed_json,
-)
+from alphazero.storage import files
+from alphazero.storage.files import atomic_write, open_regular, sha256_of_open, to_json
 from alphazero.storage.formats import MAX_HEADER_BYTES, MAX_WEIGHTS_BYTES, Card, NetCard
 from alphazero.storage.schema import check
 
@@ -42,7 +35,6 @@ _DTYPES = {
     "BOOL": "?",
 }  # fmt: skip
 """numpy's names of the types that a file may hold. BF16, which numpy does not have, is read as float32."""
-_REMEDY = "use another checkpoint or fetch this one again"
 
 
 def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Mapping[str, Any]) -> dict[str, Any]:
@@ -62,10 +54,10 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Ma
         if problem := _problem(array):
             raise CheckpointError(f"tensor {name!r} {problem}, so {weights_path} was not written")
     content = safetensors.numpy.save(whole)
-    _check_header(content[:8], len(content), weights_path)
+    _header_length(content[:8], len(content), weights_path)
     to_json(card)  # what cannot be written is refused while an older checkpoint is whole
     weights = {"file": weights_path.name, "bytes": len(content), "sha256": atomic_write(weights_path, content)}
-    return write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
+    return files.write_sealed_json(card_path, {**card, "format": FORMAT, "weights": weights}, "card_sha256")
 
 
 def load_checkpoint(
@@ -82,54 +74,52 @@ def load_checkpoint(
     >>> arrays["weights"], card["game"]
     (array([1., 1., 1.], dtype=float32), 'tictactoe')
     """
-    weights_path, _ = _pair(path)
-    card = read_card(path)
-    content = _read_weights(weights_path, card["weights"], most_bytes)
-    try:
-        arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}
-    except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
-        reason = quote(str(error), 120)  # it may quote names out of the file, line breaks and all
-        raise CheckpointError(f"{weights_path} is not a valid checkpoint file: {reason}; {_REMEDY}") from error
-    for name, array in arrays.items():
-        if problem := _problem(array):
-            raise CheckpointError(f"{weights_path}: tensor {quote(name)} {problem}; {_REMEDY}")
-    return arrays, card
+    with _with_remedy():
+        card = read_card(path)
+        content = _read_weights(weights_path := _pair(path)[0], card["weights"], most_bytes)
+        try:
+            arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}
+        except (safetensors.SafetensorError, KeyError, ValueError, TypeError, RuntimeError) as error:
+            reason = quote(str(error), 120)  # it may quote names out of the file, line breaks and all
+            raise StorageError(f"{weights_path} is not a valid checkpoint file: {reason}") from error
+        for name, array in arrays.items():
+            if problem := _problem(array):
+                raise StorageError(f"{weights_path}: tensor {quote(name)} {problem}")
+        return arrays, card
 
 
 def checkpoint_bytes(path: str | Path) -> tuple[bytes, bytes]:
     """The content of both files of a checkpoint, verified, weights first: to be sent elsewhere and written there."""
-    weights_path, _ = _pair(path)
-    card = read_card(path)
-    return _read_weights(weights_path, card["weights"], MAX_WEIGHTS_BYTES), to_json(card)
+    with _with_remedy():
+        card = read_card(path)
+        return _read_weights(_pair(path)[0], card["weights"], MAX_WEIGHTS_BYTES), to_json(card)
 
 
-def read_card(path: str | Path) -> dict[str, Any]:
+def read_card(path: str | Path, schema: type[Card] = Card) -> dict[str, Any]:
     """The card of a checkpoint, verified; the weights are not read."""
     _, card_path = _pair(path)
     with _with_remedy():
-        card = read_sealed_json(card_path, "card_sha256")
-    if card.get("format") != FORMAT:
-        raise CheckpointError(f"{card_path} has format {quote(card.get('format'))}, not {FORMAT}; update alphazero")
-    check(Card, card, str(card_path), CheckpointError, f"; {_REMEDY}")
-    return card
+        card = files.read_sealed_json(card_path, "card_sha256")
+        if card.get("format") != FORMAT:
+            raise CheckpointError(f"{card_path} has format {quote(card.get('format'))}, not {FORMAT}; update alphazero")
+        check(schema, card, f"the card of {path}" if schema is NetCard else str(card_path))
+        return card
 
 
 def read_net_card(path: str | Path) -> dict[str, Any]:
     """The card of a net that plays, verified: it names the `game`, and the settings of the `net`."""
-    card = read_card(path)
-    check(NetCard, card, f"the card of {path}", CheckpointError, f"; {_REMEDY}")
-    return card
+    return read_card(path, NetCard)
 
 
 def check_tensors(tensors: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray], path: str | Path) -> None:
     """Refuses arrays whose names, shapes or types differ from the expected ones; the message names them."""
     problems = [f"{quote(name)} is missing" for name in expected if name not in tensors]
     problems += [f"{quote(name)} does not belong there" for name in tensors if name not in expected]
-    problems += [
-        f"{quote(name)} is {tensor.dtype}{list(tensor.shape)}, not {expected[name].dtype}{list(expected[name].shape)}"
-        for name, tensor in tensors.items()
-        if name in expected and (tensor.shape, tensor.dtype) != (expected[name].shape, expected[name].dtype)
-    ]
+    for name, tensor in tensors.items():
+        wanted = expected.get(name, tensor)
+        if (tensor.shape, tensor.dtype) != (wanted.shape, wanted.dtype):
+            there, not_there = (f"{array.dtype}{list(array.shape)}" for array in (tensor, wanted))
+            problems.append(f"{quote(name)} is {there}, not {not_there}")
     if problems:
         more = f" and {len(problems) - 2} more" if len(problems) > 2 else ""
         raise CheckpointError(
@@ -156,36 +146,10 @@ def _with_remedy() -> Iterator[None]:
     """Raises CheckpointError, which says what to do, in the place of a StorageError in here."""
     try:
         yield
+    except CheckpointError:
+        raise
     except StorageError as error:
-        raise CheckpointError(f"{error}; {_REMEDY}") from error
-
-
-def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> bytes:
-    """The weights file, verified: whatever can be seen by its size and header is, before it is read."""
-    with _with_remedy(), open_regular(path) as file:
-        num_bytes = os.fstat(file.fileno()).st_size
-        if num_bytes != weights["bytes"]:
-            raise StorageError(f"{path} has {num_bytes:,} bytes, its card says {weights['bytes']:,}")
-        first_bytes = file.read(8)
-        _check_header(first_bytes, num_bytes, path)
-        if num_bytes > most_bytes + MAX_HEADER_BYTES + 8:
-            raise StorageError(
-                f"{path} is of another net: it has {num_bytes:,} bytes, and the net that is expected has at most "
-                f"{most_bytes:,}"
-            )
-        _check_announced(file.read(int.from_bytes(first_bytes, "little")), num_bytes - 8, path)
-        file.seek(0)
-        if sha256_of_open(file) != weights["sha256"]:
-            raise StorageError(f"{path} is damaged: its SHA-256 is not the one on its card")
-        file.seek(0)
-        return file.readall()
-
-
-def _check_header(first_bytes: bytes, num_bytes: int, path: Path) -> None:
-    """A safetensors file begins with the length of its header (8 bytes, little-endian)."""
-    length = int.from_bytes(first_bytes, "little")
-    if length > min(MAX_HEADER_BYTES, num_bytes - 8):
-        raise StorageError(f"{path} announces an absurd header of {length:,} bytes")
+        raise CheckpointError(f"{error}; use another checkpoint or fetch this one again") from error
 
 
 class _Place(msgspec.Struct):
@@ -194,18 +158,41 @@ class _Place(msgspec.Struct):
     data_offsets: tuple[int, int] = (0, 0)
 
 
-def _check_announced(header: bytes, num_bytes: int, path: Path) -> None:
-    """The tensors of the header fill the file: `num_bytes` is the size of both."""
-    try:
-        places = msgspec.json.decode(header, type=dict[str, _Place])
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise StorageError(f"{path} is not a valid checkpoint file: {quote(str(error), 120)}") from error
-    announced = max((place.data_offsets[1] for place in places.values()), default=0)
-    if len(header) + announced != num_bytes:
-        raise StorageError(
-            f"{path} is not a valid checkpoint file: its header announces {announced:,} bytes of tensors, and it has "
-            f"{num_bytes - len(header):,}"
-        )
+def _read_weights(path: Path, weights: Mapping[str, Any], most_bytes: int) -> bytes:
+    """The weights file, verified: whatever can be seen by its size and header is, before it is read."""
+    with open_regular(path) as file:
+        num_bytes = os.fstat(file.fileno()).st_size
+        if num_bytes != weights["bytes"]:
+            raise StorageError(f"{path} has {num_bytes:,} bytes, its card says {weights['bytes']:,}")
+        length = _header_length(file.read(8), num_bytes, path)
+        if num_bytes > most_bytes + MAX_HEADER_BYTES + 8:
+            raise StorageError(
+                f"{path} is of another net: it has {num_bytes:,} bytes, and the net that is expected has at most "
+                f"{most_bytes:,}"
+            )
+        try:
+            places = msgspec.json.decode(file.read(length), type=dict[str, _Place])
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
+            raise StorageError(f"{path} is not a valid checkpoint file: {quote(str(error), 120)}") from error
+        announced, there = max((each.data_offsets[1] for each in places.values()), default=0), num_bytes - 8 - length
+        if announced != there:
+            raise StorageError(
+                f"{path} is not a valid checkpoint file: its header announces {announced:,} bytes of tensors, and it "
+                f"has {there:,}"
+            )
+        file.seek(0)
+        if sha256_of_open(file) != weights["sha256"]:
+            raise StorageError(f"{path} is damaged: its SHA-256 is not the one on its card")
+        file.seek(0)
+        return file.readall()
+
+
+def _header_length(first_bytes: bytes, num_bytes: int, path: Path) -> int:
+    """The length of the header, with which a safetensors file begins (8 bytes, little-endian)."""
+    length = int.from_bytes(first_bytes, "little")
+    if length > min(MAX_HEADER_BYTES, num_bytes - 8):
+        raise StorageError(f"{path} announces an absurd header of {length:,} bytes")
+    return length
 
 
 def _array(view: Mapping[str, Any]) -> np.ndarray:
