@@ -16,8 +16,14 @@ from alphazero.invocation import command_line
 from alphazero.storage.checkpoint import load_checkpoint
 from alphazero.storage.files import open_regular
 from alphazero.storage.folder_lock import holder_of
-from alphazero.storage.generations import gaps, generations_of, in_words
-from alphazero.storage.manifest import NEVER_COMMITTED, check_run_folder, read_config, verify_manifest
+from alphazero.storage.manifest import (
+    NEVER_COMMITTED,
+    check_run_folder,
+    gaps,
+    generations_of,
+    read_config,
+    verify_manifest,
+)
 from alphazero.storage.metrics_file import split_metrics
 from alphazero.storage.run_log import LOG
 from alphazero.training.parts.arrivals import arrivals_in, bytes_of_arrival, most_games, unpack
@@ -130,7 +136,7 @@ def _metrics(section: Section, folder: Path, whole: Whole, config: Mapping[str, 
     numbers = [line["generation"] for line in lines]
     section.add("figures", f"of {count_of(len(numbers), 'generation')}")
     if missing := gaps(numbers, max(whole or numbers, default=0)):
-        section.advice.append(f"metrics.jsonl lacks the generations {in_words(missing)}: its pictures have gaps")
+        section.advice.append(f"metrics.jsonl lacks the generations {missing}: its pictures have gaps")
 
 
 def _nets(section: Section, folder: Path) -> None:

@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from alphazero.errors import CheckpointError, RunFolderError, StorageError, shorten_path, warn_once
+from alphazero.errors import CheckpointError, RunFolderError, StorageError, listed, shorten_path, warn_once
 from alphazero.invocation import option
 from alphazero.storage.arrays import MAX_BYTES
 from alphazero.storage.files import file_in, open_regular, read_json_less_seal, read_sealed_json, sha256_of_open
-from alphazero.storage.formats import MAX_HEADER_BYTES, MAX_WEIGHTS_BYTES, ManifestFile, SavedRun, SecondsSoFar
-from alphazero.storage.generations import generations_of
-from alphazero.storage.metrics_file import METRICS, read_metrics
+from alphazero.storage.formats import MAX_HEADER_BYTES, MAX_WEIGHTS_BYTES, ManifestFile, SavedRun
 from alphazero.storage.schema import check
 
 FORMAT = 1
-OLDER_SETTINGS: dict[str, Any] = {"keep": 0}
-"""The values of settings that older runs do not have, by which they went on: every net stayed."""
 CONFIG, NEVER_COMMITTED = "config.json", "never_committed"
 CONFIG_SEAL, MANIFEST_SEAL = "config_sha256", "manifest_sha256"
 _SPARED = re.compile(r"(?:generation|replay|played)_(\d{4,9})\.\w+", re.ASCII)  # a later generation can do without
+
+_ENDINGS = {"generation": "safetensors", "manifest": "json"}
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ def read_settings(path: str | Path) -> dict[str, Any]:
     """As `read_config`, of a run that training has written: its `game`, `seed`, `threads` and `settings`."""
     config = read_config(path)
     check(SavedRun, config, str(Path(path) / CONFIG), RunFolderError, f"; {path} is no run of this version")
-    return config | {"settings": OLDER_SETTINGS | config["settings"]}
+    # in older runs, which have no such setting, every net stayed
+    return config | {"settings": {"keep": 0} | config["settings"]}
 
 
 def latest_manifest(path: str | Path) -> Manifest | None:
@@ -72,16 +73,6 @@ def latest_manifest(path: str | Path) -> Manifest | None:
     """
     check_run_folder(Path(path))
     return newest_valid_manifest(Path(path), "generation_")
-
-
-def seconds_of_generations(path: str | Path) -> dict[int, float]:
-    """For readers, without the lock: the generations whose nets exist, and the run's duration in seconds after each."""
-    check_run_folder(Path(path))
-    seconds = {0: 0.0}
-    for line in read_metrics(path):
-        seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
-    there = generations_of(path, "generation")
-    return {generation: seconds[generation] for generation in there if generation in seconds}
 
 
 def is_run_folder(path: str | Path) -> bool:
@@ -169,3 +160,24 @@ def measure(path: Path, expected_bytes: int | None = None) -> tuple[int, str]:
         if num_bytes > most:
             raise StorageError(f"{path} is larger than any such file: {num_bytes:,} bytes, and not {most:,} at most")
         return num_bytes, sha256_of_open(file) if expected_bytes in (None, num_bytes) else ""
+
+
+def names_in(folder: Path) -> list[str]:
+    """The entries of `folder`, sorted; none if it cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except (OSError, ValueError):
+        return []
+
+
+def generations_of(folder: str | Path, kind: str) -> list[int]:
+    """The numbers of a run's files of a kind, `manifest` or `generation` (nets), in ascending order."""
+    pattern = re.compile(rf"{kind}_(\d{{4,9}})\.{_ENDINGS[kind]}", re.ASCII)
+    return sorted(int(match[1]) for match in map(pattern.fullmatch, names_in(Path(folder))) if match)
+
+
+def gaps(numbers: Iterable[int], newest: int) -> str:
+    """The generations from 1 to `newest` that `numbers` lacks, as `1-3, 7`; its cost does not depend on `newest`."""
+    known = [0, *sorted({number for number in numbers if 0 < number <= newest}), newest + 1]
+    missing = [(before + 1, after - 1) for before, after in itertools.pairwise(known) if after - before > 1]
+    return listed((f"{first}" if first == last else f"{first}-{last}" for first, last in missing), 10)

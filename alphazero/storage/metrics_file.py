@@ -18,8 +18,9 @@ from typing import Any
 
 from alphazero.errors import StorageError, warn_once
 from alphazero.storage.files import MAX_LINE_BYTES, atomic_write, parse_line, read_bytes, sealed_line
-from alphazero.storage.formats import check_metrics
-from alphazero.storage.generations import gaps, generations_of, in_words
+from alphazero.storage.formats import SecondsSoFar, check_metrics
+from alphazero.storage.manifest import check_run_folder, gaps, generations_of
+from alphazero.storage.schema import check
 from alphazero.storage.systems import patiently
 
 METRICS = "metrics.jsonl"
@@ -42,11 +43,21 @@ def read_metrics(folder: str | Path) -> list[dict[str, Any]]:
     return lines
 
 
+def seconds_of_generations(path: str | Path) -> dict[int, float]:
+    """For readers, without the lock: the generations whose nets exist, and the run's duration in seconds after each."""
+    check_run_folder(Path(path))
+    seconds = {0: 0.0}
+    for line in read_metrics(path):
+        seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
+    there = generations_of(path, "generation")
+    return {generation: seconds[generation] for generation in there if generation in seconds}
+
+
 def warn_of_gaps(folder: Path, lines: Iterable[Mapping[str, Any]], newest: int) -> None:
     """Warns of generations up to the `newest` that have no line."""
     if missing := gaps((line["generation"] for line in lines), newest):
         warn_once(
-            f"{folder / METRICS} lacks the generations {in_words(missing)}: tables and pictures have gaps, and the run "
+            f"{folder / METRICS} lacks the generations {missing}: tables and pictures have gaps, and the run "
             "is not harmed"
         )
 
@@ -98,8 +109,7 @@ def move_aside(path: Path, why: str) -> str:
 
 def free_name(path: Path, why: str) -> str:
     """The first of these names under which nothing lies."""
-    numbers = itertools.chain([""], (f"-{number}" for number in itertools.count(2)))
-    names = (f"{path.stem}.{why}{number}{path.suffix}" for number in numbers)
+    names = (f"{path.stem}.{why}{f'-{i}' * (i > 1)}{path.suffix}" for i in itertools.count(1))
     return next(name for name in names if not os.path.lexists(path.with_name(name)))
 
 

@@ -24,7 +24,7 @@ import contextlib
 import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -33,7 +33,6 @@ from alphazero.errors import InputError, RunFolderError, StorageError, warn_once
 from alphazero.invocation import WINDOWS, option
 from alphazero.storage.files import atomic_write, fault_point, file_in, remove_stray_temporary_files, write_sealed_json
 from alphazero.storage.folder_lock import LOCK, FolderLock
-from alphazero.storage.generations import generations_of, kept_generations, names_in
 from alphazero.storage.manifest import (
     CONFIG,
     CONFIG_SEAL,
@@ -42,7 +41,9 @@ from alphazero.storage.manifest import (
     NEVER_COMMITTED,
     Manifest,
     check_run_folder,
+    generations_of,
     measure,
+    names_in,
     newest_valid_manifest,
     read_config,
     read_manifest,
@@ -174,8 +175,6 @@ class RunFolder:
 
     def append_metrics(self, line: Mapping[str, Any]) -> None:
         """Adds a line to `metrics.jsonl`; `line["generation"]` is its number."""
-        if not isinstance(line.get("generation"), int):
-            raise TypeError(f"a line of metrics needs its generation: {line}")
         self.check()
         append_metrics(self.path, line)
 
@@ -230,6 +229,18 @@ class RunFolder:
                 raise StorageError(
                     f"cannot remove {self.path / name}: {error.strerror}; make the folder writable"
                 ) from error
+
+
+def kept_generations(generations: Iterable[int], newest: int, keep: int) -> set[int]:
+    """The generations whose nets stay: the `keep` newest, and at most `keep` others, evenly spaced, as milestones.
+
+    Milestones are the multiples of the smallest power of two that gives no more of them; so each that is one today has
+    been one ever since, and 0, the net that the run began with, is always one.
+    """
+    step = 1
+    while newest // step >= keep:
+        step *= 2
+    return {number for number in generations if number > newest - keep or number % step == 0}
 
 
 def _held(folder: Path) -> str:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from alphazero.errors import LONGEST_PATH, CheckpointError, RunFolderError, listed, quote, shorten_path
 from alphazero.invocation import option
-from alphazero.storage.generations import generations_of, names_in
-from alphazero.storage.manifest import is_run_folder, latest_manifest
+from alphazero.storage.manifest import generations_of, is_run_folder, latest_manifest, names_in
 
 _FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
 

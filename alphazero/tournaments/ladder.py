@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting
 from alphazero.players.contestant_text import ContestantText
-from alphazero.storage.manifest import seconds_of_generations
+from alphazero.storage.metrics_file import seconds_of_generations
 from alphazero.tournaments.folder import GENERATION, Pairing, Tournament
 from alphazero.tournaments.standings import Standings
 

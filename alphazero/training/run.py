@@ -29,8 +29,7 @@ from alphazero.players.contestants import check_sizes, load_net, open_opponents,
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write
-from alphazero.storage.generations import generations_of
-from alphazero.storage.manifest import latest_manifest, read_settings
+from alphazero.storage.manifest import generations_of, latest_manifest, read_settings
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.run_log import RunLog

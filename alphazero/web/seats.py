@@ -36,7 +36,7 @@ from alphazero.players.player import Player
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.rollouts import playouts
-from alphazero.storage.generations import generations_of
+from alphazero.storage.manifest import generations_of
 
 SIMULATIONS = (0, 25, 100, 400, 1600)
 """The slider of a net whose strength was not measured."""

@@ -20,8 +20,7 @@ from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
-from alphazero.storage.generations import generations_of
-from alphazero.storage.manifest import CONFIG, read_config
+from alphazero.storage.manifest import CONFIG, generations_of, read_config
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.message import BadMessage, Question
 from alphazero.web.seats import Kept, Nets, Seat, find_seat, given_seat, is_figure, saved_net, usual_seats

@@ -10,7 +10,7 @@ from alphazero.catalogue import registry
 from alphazero.commands import tournament
 from alphazero.commands.shared import run_command
 from alphazero.game.record import read_records
-from alphazero.storage.manifest import seconds_of_generations
+from alphazero.storage.metrics_file import seconds_of_generations
 from alphazero.storage.run_folder import RunFolder
 from alphazero.tournaments.folder import GAMES, Pairing, key_of, read_games
 from alphazero.tournaments.ladder import BASELINES, pair_up

@@ -6,9 +6,8 @@ import os
 import pytest
 
 from alphazero.storage.files import atomic_write
-from alphazero.storage.generations import kept_generations
 from alphazero.storage.manifest import latest_manifest
-from alphazero.storage.run_folder import RunFolder
+from alphazero.storage.run_folder import RunFolder, kept_generations
 
 
 @pytest.mark.parametrize("keep", [1, 2, 3, 10, 100])
