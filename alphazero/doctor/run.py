@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import Counter
@@ -11,7 +12,7 @@ from typing import Any
 
 from alphazero.catalogue import registry
 from alphazero.doctor.findings import Section, show_bytes
-from alphazero.errors import InputError, StorageError, count_of, listed, printable, shorten
+from alphazero.errors import InputError, StorageError, count_of, printable, shorten
 from alphazero.invocation import command_line
 from alphazero.storage.checkpoint import load_checkpoint
 from alphazero.storage.files import open_regular
@@ -44,7 +45,7 @@ def examine_run(folder: Path) -> list[Section]:
     config = _settings(settings, generations, folder, whole)
     _metrics(generations, folder, whole, config)
     _nets(generations, folder)
-    return [_state(folder, holder, whole, config), settings, generations, _files(folder, holder), *_log(folder)]
+    return [_state(folder, holder, whole, config), settings, generations, _files(folder), *_log(folder)]
 
 
 def _state(folder: Path, holder: str | None, whole: Whole, config: Mapping[str, Any]) -> Section:
@@ -142,8 +143,7 @@ def _metrics(section: Section, folder: Path, whole: Whole, config: Mapping[str, 
 def _nets(section: Section, folder: Path) -> None:
     """Verifies every net, with its card."""
     newest, damaged = max(generations_of(folder, "manifest"), default=-1), 0
-    found = generations_of(folder, "generation")
-    numbers, unfinished = [n for n in found if n <= newest], [n for n in found if n > newest]
+    numbers = [n for n in generations_of(folder, "generation") if n <= newest]  # a later one is not finished
     for number in numbers:
         path = folder / f"generation_{number:04d}.safetensors"
         try:
@@ -153,8 +153,6 @@ def _nets(section: Section, folder: Path) -> None:
                 damaged += 1
                 section.wrong.append(f"the net of generation {number} cannot be used: {error}")
     section.add("nets", f"{len(numbers) - damaged} of {len(numbers)} whole")
-    if unfinished:
-        section.add("not finished", f"{listed(unfinished, 5)}, which the next --resume plays anew")
     for card in sorted(folder.glob("generation_*.json")):
         if not (weights := card.with_suffix(".safetensors")).exists() and card.exists():
             section.wrong.append(
@@ -162,29 +160,18 @@ def _nets(section: Section, folder: Path) -> None:
             )
 
 
-def _files(folder: Path, holder: str | None) -> Section:
+def _files(folder: Path) -> Section:
     """Bytes by the beginning of the files' names."""
-    section, sizes, counts, strange, is_left = Section("files"), Counter[str](), Counter[str](), list[str](), False
+    section, sizes, counts = Section("files"), Counter[str](), Counter[str]()
     for path in sorted(folder.rglob("*")):
-        if path.is_dir() and not path.is_symlink():
-            continue
-        name = path.relative_to(folder).as_posix()
-        kind = re.split(r"_\d|/", name)[0]
-        try:
-            sizes[kind] += path.lstat().st_size
-        except OSError:  # the run has removed it
-            continue
-        counts[kind] += 1
-        is_left |= re.fullmatch(r"\..+\.\d+\.tmp", name) is not None
-        if path.is_symlink() or (path.exists() and not path.is_file()):
-            strange.append(name)
+        kind = re.split(r"_\d|/", path.relative_to(folder).as_posix())[0]
+        with contextlib.suppress(OSError):  # the run has removed it
+            if path.is_symlink() or not path.is_dir():
+                sizes[kind] += path.lstat().st_size
+                counts[kind] += 1
     for kind, size in sizes.most_common(20):
         section.add(shorten(kind, 30), f"{show_bytes(size)} in {count_of(counts[kind], 'file')}")
     section.add("all", show_bytes(sizes.total()))
-    if is_left and holder is None:
-        section.advice.append("a process died while it wrote a file; the next --resume removes what it left behind")
-    if strange:
-        section.wrong.append(f"{listed(map(shorten, strange), 5)} in {folder} is a link or no plain file: move it away")
     return section
 
 

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from alphazero.errors import InputError, StorageError, quote
-from alphazero.storage.schema import Count, Figure, Names, Seconds, Sha256, Text, check
+from alphazero.storage.schema import Count, Figure, Names, Sha256, Text, check
 
 MAX_WEIGHTS_BYTES = 1 << 29
 """The most bytes of a net: 134 million weights. A larger file is refused unread, whoever vouches for it."""
@@ -101,12 +101,6 @@ class MetricsLists(Struct):
     value_calibration: Annotated[
         list[tuple[Figure, Figure, Figure]], Meta(max_length=MOST_FIGURES, description="a list of three numbers each")
     ] = msgspec.field(default_factory=list)
-
-
-class SecondsSoFar(Struct):
-    """The duration of a run, in a line of metrics."""
-
-    seconds: Seconds
 
 
 class Match(Struct):

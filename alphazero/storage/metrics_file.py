@@ -1,9 +1,7 @@
 """`metrics.jsonl` of a run folder: a line of figures for each generation, sealed by its SHA-256.
 
-They are for people, and no reason to stop a run: what cannot be used is moved aside, and the run goes on without it.
-Lines of older versions have no seal, and are taken as they are.
-
-    metrics.damaged.jsonl      damaged lines, or a whole file that could not be used; the next one is ...damaged-2...
+They are for people, and no reason to stop a run: a file with damage is moved aside to `metrics.damaged.jsonl` (the next
+one is ...damaged-2...), and its sound lines stay. Lines of older versions have no seal, and are taken as they are.
 """
 
 from __future__ import annotations
@@ -18,9 +16,9 @@ from typing import Any
 
 from alphazero.errors import StorageError, warn_once
 from alphazero.storage.files import MAX_LINE_BYTES, atomic_write, parse_line, read_bytes, sealed_line
-from alphazero.storage.formats import SecondsSoFar, check_metrics
+from alphazero.storage.formats import check_metrics
 from alphazero.storage.manifest import check_run_folder, gaps, generations_of
-from alphazero.storage.schema import check
+from alphazero.storage.schema import Seconds, check
 from alphazero.storage.systems import patiently
 
 METRICS = "metrics.jsonl"
@@ -48,7 +46,7 @@ def seconds_of_generations(path: str | Path) -> dict[int, float]:
     check_run_folder(Path(path))
     seconds = {0: 0.0}
     for line in read_metrics(path):
-        seconds[line["generation"]] = check(SecondsSoFar, line, f"{Path(path) / METRICS}").seconds
+        seconds[line["generation"]] = check(Seconds, line.get("seconds"), f"{path}/{METRICS}, seconds")
     there = generations_of(path, "generation")
     return {generation: seconds[generation] for generation in there if generation in seconds}
 
@@ -72,8 +70,8 @@ def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
     path, added = folder / METRICS, sealed_line(line)
     try:
         content = _content(folder)
-    except StorageError as error:
-        _go_on_without(path, error)
+    except StorageError:
+        repair_metrics(folder)
         content = b""
     if content and not content.endswith(b"\n"):  # as an editor may leave it
         content += b"\n"
@@ -81,40 +79,29 @@ def append_metrics(folder: Path, line: Mapping[str, Any]) -> None:
 
 
 def repair_metrics(folder: Path) -> None:
-    """Moves damaged lines aside, or the whole file if it cannot be used."""
-    path = folder / METRICS
+    """Moves the file aside if there is damage in it; its sound lines stay."""
+    path, lines = folder / METRICS, list[dict[str, Any]]()
     try:
         lines, damaged = split_metrics(folder)
+        if not damaged:
+            return
+        why = f"{path} has damaged lines ({len(damaged)})"
     except StorageError as error:
-        _go_on_without(path, error)
-        return
-    if damaged:
-        aside = free_name(path, "damaged")
-        atomic_write(path.with_name(aside), b"".join(line + b"\n" for line in damaged))
-        write_metrics(folder, lines)
-        logger.warning(
-            "%s had damaged lines (%d): they are now in %s, and the run goes on without them", path, len(damaged), aside
-        )
-
-
-def move_aside(path: Path, why: str) -> str:
-    """Renames whatever lies there to `X.WHY.Y` beside it, or `X.WHY-2.Y`; returns the new name."""
-    aside = free_name(path, why)
+        why = str(error)
+    aside = free_name(path)
     try:
         patiently(os.rename, path, path.with_name(aside))
     except OSError as error:
         raise StorageError(f"cannot move {path} aside: {error.strerror}; make the folder writable") from error
-    return aside
+    if lines:
+        write_metrics(folder, lines)
+    logger.warning("%s; it has been renamed to %s, and the run goes on without them", why, aside)
 
 
-def free_name(path: Path, why: str) -> str:
-    """The first of these names under which nothing lies."""
-    names = (f"{path.stem}.{why}{f'-{i}' * (i > 1)}{path.suffix}" for i in itertools.count(1))
+def free_name(path: Path) -> str:
+    """The first of the names `X.damaged.Y`, `X.damaged-2.Y`, ... under which nothing lies."""
+    names = (f"{path.stem}.damaged{f'-{i}' * (i > 1)}{path.suffix}" for i in itertools.count(1))
     return next(name for name in names if not os.path.lexists(path.with_name(name)))
-
-
-def _go_on_without(path: Path, error: StorageError) -> None:
-    logger.warning("%s; it has been renamed to %s, and the run goes on without it", error, move_aside(path, "damaged"))
 
 
 def _content(folder: Path) -> bytes:

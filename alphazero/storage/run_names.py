@@ -10,7 +10,7 @@ from pathlib import Path
 
 from alphazero.errors import LONGEST_PATH, CheckpointError, RunFolderError, listed, quote, shorten_path
 from alphazero.invocation import option
-from alphazero.storage.manifest import generations_of, is_run_folder, latest_manifest, names_in
+from alphazero.storage.manifest import generations_of, is_run_folder, latest_manifest
 
 _FOLDER_AND_GENERATION = re.compile(r"(.+):(\d{1,9})", re.ASCII)
 
@@ -71,14 +71,8 @@ def resolve_checkpoint(text: str) -> Path:
         return _generation_file(Path(match[1]), int(match[2]))
     if path.suffix == ".safetensors" and os.path.isfile(text):
         return path
-    folder = path if os.path.isdir(text) else path.parent
-    kind = "is neither a .safetensors file nor a run folder" if os.path.exists(text) else "is no file or folder"
-    kind += " here" * (folder == Path() and not os.path.exists(text))
-    beside = listed([name for name in names_in(folder) if name.endswith(".safetensors")], 8) or "no .safetensors file"
-    holder = "this folder" if folder == Path() else shorten_path(folder)
-    raise CheckpointError(
-        f"{quote(text, LONGEST_PATH)} {kind}, and {holder} holds {beside}: name a checkpoint, a run folder or folder:12"
-    )
+    kind = "neither a .safetensors file nor a run folder" if os.path.exists(text) else "no file or folder here"
+    raise CheckpointError(f"{quote(text, LONGEST_PATH)} is {kind}: name a checkpoint, a run folder or folder:12")
 
 
 def _generation_file(folder: Path, generation: object) -> Path:

@@ -234,7 +234,7 @@ MUTATIONS = [
     *in_file("alphazero/storage/metrics_file.py", "tests/storage/test_metrics_file.py",
         ("warn_of_gaps", instead("gaps(...)", "''"), "test_figures_that_are_gone_are_said"),
         ("repair_metrics", never("damaged"), "test_damaged_metrics_are_moved_aside"),
-        ("repair_metrics", instead("except StorageError as error: ...", "except StorageError as error: raise"),
+        ("repair_metrics", instead("except StorageError as error: ...", "except StorageError: raise"),
          "test_metrics_that_cannot_be_used_are_moved_aside"),
         ("free_name", always("lexists"), "test_what_lies_where_damaged_lines_go_stays"),
         ("_content", never("MAX_METRICS_LINES"), "test_readers_keep_no_list_of_millions_of_damaged_lines"),

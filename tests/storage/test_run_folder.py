@@ -214,14 +214,10 @@ def test_a_folder_means_its_best_generation(tmp_path):
     ("text", "message"),
     [
         ("run:7", r"run has no generation 7; choose one that it has \(1, 2, 3\)"),
-        ("runs", "'runs' is no file or folder here, and this folder holds loose.safetensors: name a"),
-        ("run/best.safetensors", "is no file or folder, and run holds generation_0001.safetensors, generation_0002"),
-        ("run/config.json", "config.json' is neither a .safetensors file nor a run folder, and run holds"),
-        ("empty", "neither a .safetensors file nor a run folder, and empty holds no .safetensors file"),
-        (
-            "nets",
-            r"neither .*, and nets holds net00.safetensors, .*net05.safetensors, ..., net19.safetensors \(20 in all\)",
-        ),
+        ("runs", "'runs' is no file or folder here: name a"),
+        ("run/best.safetensors", "is no file or folder"),
+        ("run/config.json", "config.json' is neither a .safetensors file nor a run folder"),
+        ("empty", "neither a .safetensors file nor a run folder"),
         ("run:x", "is no file or folder"),
         ("run:" + "9" * 5000, "is no file or folder"),
         ("a\0b", "is no file or folder"),
@@ -229,13 +225,9 @@ def test_a_folder_means_its_best_generation(tmp_path):
     ],
     ids=lambda text: f"{text:.12}".replace("\0", "0"),
 )
-def test_a_name_that_means_nothing_is_answered_with_what_is_there(folder, monkeypatch, text, message):
+def test_a_name_that_means_nothing_is_refused(folder, monkeypatch, text, message):
     monkeypatch.chdir(folder.parent)
-    Path("loose.safetensors").write_bytes(b"")
     Path("empty").mkdir()
-    Path("nets").mkdir()
-    for i in range(20):
-        Path(f"nets/net{i:02d}.safetensors").write_bytes(b"")
     with pytest.raises(CheckpointError, match=message):
         resolve_checkpoint(text)
 
