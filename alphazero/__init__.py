@@ -13,6 +13,7 @@ Importing the package loads nothing else: each name below is imported when it is
 from __future__ import annotations
 
 import importlib
+import re
 from typing import TYPE_CHECKING, Any
 
 from alphazero._version import __version__ as __version__
@@ -54,32 +55,9 @@ if TYPE_CHECKING:
 
     search = search_position
 
-_HOMES = {
-    name: module
-    for module, names in {
-        "api.loading": "Evaluation check_game evaluate load_game load_net",
-        "api.matches": "Match match",
-        "api.page": "play_web",
-        "api.runs": "load_run train",
-        "game.game": "Game Position",
-        "game.kernels": "Kernels",
-        "game.record": "GameRecord",
-        "game.rules": "Rules",
-        "game.spec": "ExactResult Oracle",
-        "nets.neural_net": "Batch NeuralNet Trainer",
-        "nets.resnet": "NetConfig",
-        "nets.torch_net": "TorchNet",
-        "players.player": "Player",
-        "search.analysis": "Found",
-        "search.mcts": "Search SearchConfig",
-        "storage.checkpoint": "load_checkpoint save_checkpoint",
-        "training.coach": "Coach",
-        "training.config": "RunConfig",
-        "training.run": "TrainedRun",
-    }.items()
-    for name in names.split()
-}
-"""The module of each name."""
+_SOURCE = __spec__.loader.get_source(__name__)  # type: ignore[union-attr]
+_HOMES = {name: module for module, name in re.findall(r"    from (alphazero\.[\w.]+) import (\w+) as \2\n", _SOURCE)}
+"""The module of each name, as the imports above say, which only type checkers run."""
 
 __all__ = sorted([*_HOMES, "errors", "search"])
 
@@ -90,7 +68,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module(f"alphazero.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'alphazero' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"alphazero.{_HOMES[name]}"), name)
+    value = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

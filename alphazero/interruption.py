@@ -31,17 +31,13 @@ SIGNALS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIG
 class _State:
     """All that is known about the signals of this process."""
 
-    in_order = False
-    """A command runs, which is to end in order."""
-    number = 0
-    """The first signal received; 0 if there was none."""
-    handled = 0
-    """Signals that the main thread has seen."""
+    in_order = False  # a command runs, which is to end in order
+    number = 0  # the first signal received; 0 if there was none
+    handled = 0  # signals that the main thread has seen
     listeners: tuple[tuple[Callable[[int], object], bool], ...] = ()
     sentence: Callable[[], str] | None = None
     said = False
-    stderr = 2
-    """The descriptor for the last sentence: that of stderr when the handlers were installed."""
+    stderr = 2  # the descriptor for the last sentence: that of stderr when the handlers were installed
 
 
 last_acts: list[Callable[[], object]] = []
@@ -132,11 +128,8 @@ def held_back() -> Iterator[None]:
 
 
 def _end_process() -> None:
-    """The last function of Python that a process calls: then the system's handlers take over, with other exit codes.
-
-    And a library that still computes on a thread, as when the page loads its first net, would abort an interrupted
-    process while it is unloaded.
-    """
+    """The last function of Python: then the system's handlers take over, with other exit codes, and a library that
+    still computes on a thread, as when the page loads its first net, would abort the process while it is unloaded."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if asked():

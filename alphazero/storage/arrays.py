@@ -190,12 +190,9 @@ def _read_member(
         for start in range(0, len(flat), piece):
             part = flat[start : start + piece]
             content = file.read(part.nbytes)
-            if len(content) < part.nbytes:
-                raise ValueError(f"{quote(member.filename)} is shorter than its header says")
-            part[:] = np.frombuffer(content, dtype)
-            free = array.low == -math.inf and array.high == math.inf
-            wrong = part[:0] if free else part[~((array.low <= part) & (part <= array.high))]  # nan is wrong
-            if len(wrong):
+            part[:] = np.frombuffer(content, dtype, len(part))  # fails where there are fewer
+            is_free = (array.low, array.high) == (-math.inf, math.inf)
+            if not is_free and len(wrong := part[~((array.low <= part) & (part <= array.high))]):  # nan is wrong
                 limits = f"{array.low:g} and {array.high:g}"
                 raise ValueError(f"{quote(member.filename)} holds {wrong[0]}, and its values lie between {limits}")
         if file.read(1):  # at the end, the checksum is compared

@@ -243,14 +243,12 @@ def open_regular(path: str | Path) -> Iterator[io.FileIO]:
         inside = Path(os.path.realpath(path)).is_relative_to(os.path.realpath(path.parent))
     except ValueError as error:  # a NUL, or a half of a character
         raise StorageError(f"{quote(str(path), 200)} is no name of a file: {error}") from error
-    if not inside:
-        raise StorageError(f"{path} is a link that leads out of its folder; put the file itself there")
-    if os.path.isdir(path):  # Windows would refuse to open it, as it does a file that somebody else has open
-        raise StorageError(f"cannot read {shorten_path(path)}: it is a folder")
+    if not inside or os.path.isdir(path):  # Windows would refuse to open a folder, as a file that is open elsewhere
+        raise StorageError(f"cannot read {shorten_path(path)}: it is a folder, or a link that leads out of its folder")
     try:  # a pipe opened in the ordinary way would wait for its writer, perhaps for ever
         with open(patiently(os.open, path, _READ), "rb", buffering=0) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise StorageError(f"{path} is not a regular file; name a file")
+                raise StorageError(f"cannot read {path}: it is no regular file")
             yield file
     except (FileNotFoundError, NotADirectoryError) as error:
         raise StorageError(f"there is no file {shorten_path(path)}") from error

@@ -75,12 +75,9 @@ class FolderLock:
 
 def holder_of(folder: Path) -> str | None:
     """The process that trains in a folder, as `process 42 on host`; None if nobody does. Changes nothing there."""
-    try:
-        with open_regular(folder / LOCK) as file:
-            if is_locked(file.fileno()):  # for an instant it may be our own: a run that begins now tries again
-                return _read_holder(folder / HOLDER)
-    except (StorageError, OSError):  # there is no lock, or the file system has none
-        pass
+    with contextlib.suppress(StorageError, OSError), open_regular(folder / LOCK) as file:  # there may be no lock
+        if is_locked(file.fileno()):  # for an instant it may be our own: a run that begins now tries again
+            return _read_holder(folder / HOLDER)
     return None
 
 

@@ -21,7 +21,7 @@ MAX_BYTES = 1 << 20
 logger = logging.getLogger(__name__)
 
 
-class RunLog:
+class RunLog(logging.Handler):
     """Adds lines to `run.log` in a folder, as long as `is_ours()` says that the folder is the run's.
 
     Each line is in the file when `add` returns. Nothing reads it but people. A log that cannot be written is said once,
@@ -29,7 +29,13 @@ class RunLog:
     """
 
     def __init__(self, folder: Path, is_ours: Callable[[], bool]):
+        super().__init__(logging.WARNING)
         self._folder, self._is_ours, self._failed = folder, is_ours, False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Adds a warning of the library."""
+        if record.name != __name__:
+            self.add(f"warning: {record.getMessage()}")
 
     def add(self, text: str) -> None:
         """Adds a line with the time; further lines of the text are indented, and control characters escaped."""
@@ -56,25 +62,12 @@ class RunLog:
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
         """Adds the warnings of the library, and the error that ends this block: a bug of ours with its traceback."""
-        handler = _Warnings(self)
         library = logging.getLogger("alphazero")
-        library.addHandler(handler)
+        library.addHandler(self)
         try:
             yield
         except BaseException as error:
             self.add(f"error: {error}" if isinstance(error, InputError) else f"error\n{traceback.format_exc()}")
             raise
         finally:
-            library.removeHandler(handler)
-
-
-class _Warnings(logging.Handler):
-    """Adds the library's warnings to a log."""
-
-    def __init__(self, log: RunLog):
-        super().__init__(logging.WARNING)
-        self._log = log
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.name != __name__:
-            self._log.add(f"warning: {record.getMessage()}")
+            library.removeHandler(self)

@@ -5,6 +5,7 @@ On Windows an open file cannot be replaced or removed. On macOS `fsync` leaves t
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import time
@@ -24,32 +25,26 @@ except ImportError:  # only on Windows
     msvcrt = None  # type: ignore[assignment]
 
 Result = TypeVar("Result")
-PATIENCE = 2.0
+PAUSES = [0.01 * 2**i for i in range(8)]
 """Seconds to wait for a program that has a file open, as virus scanners have for a moment."""
 
 
 def patiently(act: Callable[..., Result], *arguments: Any) -> Result:
-    """`act(*arguments)`. On Windows it is repeated for `PATIENCE` seconds while another program has the file open."""
-    pause, waited = 0.01, 0.0
-    while True:
-        try:
+    """`act(*arguments)`. On Windows it is repeated after `PAUSES` while another program has the file open."""
+    for pause in PAUSES if WINDOWS else ():
+        with contextlib.suppress(PermissionError):
             return act(*arguments)
-        except PermissionError:
-            if not WINDOWS or waited >= PATIENCE:
-                raise
         time.sleep(pause)
-        waited, pause = waited + pause, 2 * pause
+    return act(*arguments)
 
 
 def sync(descriptor: int) -> None:
     """Returns when the file's content lies on the disk, and not only in the disk's own cache."""
     full = getattr(fcntl, "F_FULLFSYNC", None)  # macOS has it, whose fsync leaves that cache as it is
-    if full is not None:
-        try:
+    with contextlib.suppress(OSError):  # a file system that does not know it, as some of networks
+        if full is not None:
             fcntl.fcntl(descriptor, full)
             return
-        except OSError:  # a file system that does not know it, as some of networks
-            pass
     os.fsync(descriptor)
 
 
@@ -70,19 +65,16 @@ def sync_folder(folder: Path) -> None:
 
 def is_locked(descriptor: int) -> bool:
     """Another process has locked this open file, as `filelock` does. Leaves it as it is."""
-    if fcntl is not None:
-        try:
+    try:
+        if fcntl is not None:
             # shared and for an instant: who wants to lock it now tries again
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return True
-        fcntl.flock(descriptor, fcntl.LOCK_UN)
-    elif msvcrt is not None:
-        try:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+        elif msvcrt is not None:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
-        except PermissionError:
-            return True
-        msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+            msvcrt.locking(descriptor, msvcrt.LK_UNLCK, 1)  # type: ignore[attr-defined]
+    except (BlockingIOError, PermissionError):
+        return True
     return False
 
 
@@ -91,9 +83,8 @@ def process_is_alive(pid: int) -> bool:
     if WINDOWS:  # where signal 0 is Ctrl-C
         return True
     try:
-        os.kill(pid, 0)
+        with contextlib.suppress(PermissionError):
+            os.kill(pid, 0)
     except (ProcessLookupError, OverflowError):
         return False
-    except PermissionError:
-        pass
     return pid > 0
