@@ -30,31 +30,23 @@ def test_a_folder_that_holds_a_run_is_not_begun_anew(folder):
         del before[name]
 
 
-@pytest.mark.parametrize("case", ["missing", "file", "no config", "config damaged", "config a list", "config a pipe"])
-def test_what_is_not_a_run_folder_is_not_opened(tmp_path, case):
+@pytest.mark.parametrize("config", [None, b'{"a"', b"[]"])
+def test_what_is_not_a_run_folder_is_not_opened(tmp_path, config):
     path = tmp_path / "run"
-    if case == "file":
-        path.write_bytes(b"")
-    elif case != "missing":
+    if config is not None:
         path.mkdir()
-    if case == "config damaged":
-        (path / "config.json").write_bytes(b'{"a"')
-    elif case == "config a list":
-        (path / "config.json").write_bytes(b"[]")
-    elif case == "config a pipe":
-        os.mkfifo(path / "config.json")
+        (path / "config.json").write_bytes(config)
     with pytest.raises(InputError, match="run"):
         RunFolder.open(path)
-    if case == "file":
-        with pytest.raises(RunFolderError, match="cannot make the run folder"):
-            RunFolder.create(path, {})
-    if "config" not in case:
-        with pytest.raises(RunFolderError):
-            latest_manifest(path)
-    assert not (path / "lock").exists() or case.startswith("config")
-    if case == "config damaged":  # the failed try holds no lock
+    if config is not None:  # the failed try holds no lock
         (path / "config.json").write_bytes(b"{}")
         RunFolder.open(path).close()
+    else:
+        with pytest.raises(RunFolderError):
+            latest_manifest(path)
+        path.write_bytes(b"")
+        with pytest.raises(RunFolderError, match="cannot make the run folder"):
+            RunFolder.create(path, {})
 
 
 HOLDER = """
@@ -96,21 +88,14 @@ def test_of_processes_that_start_together_exactly_one_gets_the_folder(folder, nu
     RunFolder.open(folder).close()
 
 
-def test_a_second_opener_in_the_same_process_is_refused(folder):
-    with RunFolder.open(folder):
-        for attempt in (RunFolder.open, lambda path: RunFolder.create(path, {})):
-            with pytest.raises(RunFolderError, match=f"in use by process {os.getpid()} on"):
-                attempt(folder)
-    RunFolder.open(folder).close()
-
-
 @pytest.mark.parametrize(("host", "shown"), [("b\u00fcro-pc", r"b\xfcro-pc"), ("b\udcfcro", r"b\udcfcro")])
 def test_a_computer_may_have_any_name(tmp_path, monkeypatch, host, shown):
     monkeypatch.setattr(socket, "gethostname", lambda: host)
     with RunFolder.create(tmp_path / "run", {}) as run:
         run.check()
-        with pytest.raises(RunFolderError, match=re.escape(f"in use by process {os.getpid()} on {shown}; ")):
-            RunFolder.open(tmp_path / "run")
+        for attempt in (RunFolder.open, lambda path: RunFolder.create(path, {})):
+            with pytest.raises(RunFolderError, match=re.escape(f"in use by process {os.getpid()} on {shown}; ")):
+                attempt(tmp_path / "run")
     assert not (tmp_path / "run" / "lock_holder").exists()
 
 
@@ -122,10 +107,8 @@ def test_the_name_of_the_holder_is_written_to_no_other_file(folder, kind):
         (folder / "lock_holder").symlink_to(precious)
     else:
         os.mkfifo(folder / "lock_holder")  # opened in the ordinary way it would wait for ever
-    with RunFolder.open(folder):
-        assert not (folder / "lock_holder").is_symlink() and (folder / "lock_holder").is_file()
-        with pytest.raises(RunFolderError, match=f"in use by process {os.getpid()} on"):
-            RunFolder.open(folder)
+    with RunFolder.open(folder), pytest.raises(RunFolderError, match=f"in use by process {os.getpid()} on"):
+        RunFolder.open(folder)
     assert precious.read_bytes() == b"precious"
 
 

@@ -132,7 +132,8 @@ def test_a_run_without_a_net_is_refused(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("line", "sentence"), [({"generation": 1}, "seconds is missing"), ({"generation": 1, "seconds": "x"}, "no net yet")]
+    ("line", "sentence"),
+    [({"generation": 1}, "seconds: it"), ({"generation": 1, "seconds": "x"}, "no net yet")],
 )
 def test_metrics_without_a_time_are_refused(line, sentence, tmp_path, capsys):
     with RunFolder.create(tmp_path / "run", {}) as folder:
