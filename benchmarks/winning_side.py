@@ -94,7 +94,7 @@ def play(game: Game, net: Player, opponent: Player, config: WinningSide) -> Matc
     """The games, whose even or odd numbers give the net its side."""
     with Progress("games from the start position") as progress:
         match = Arena(
-            kernels_of(game), net, opponent, 2 * config.games, config.seed, openings=[game.start()],
+            kernels_of(game), net, opponent, 2 * config.games, config.seed, opening_plies=0,
             numbers=range(SIDES.index(config.side), 2 * config.games, 2),
         )  # fmt: skip
         for result in match:

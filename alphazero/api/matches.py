@@ -12,13 +12,11 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game import Game
-from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.machine import count_cores
 from alphazero.matches.arena import GAMES_WITH_HUMAN, play_with_human, ready_arena, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
-from alphazero.matches.openings import balance_of, plies_of
 from alphazero.matches.report import describe, describe_counts, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.nets.devices import check_device
@@ -178,13 +176,11 @@ def results_of(
 
     `games` and `openings` as for `match`. Raises HumanLeft if the human leaves before a game is over.
     """
-    balance, (first, second) = balance_of(openings, loaded), players
+    first, second = players
     if has_human(players):
-        if openings == "balanced":
+        if openings not in ("random", "none"):
             raise InvalidSetting(f"games with a human begin at the start: leave {option('openings')} out")
         yield play_with_human(loaded.game, first, second, GAMES_WITH_HUMAN if games is None else games, seed)
         return
-    arena = ready_arena(
-        kernels_of(loaded.game), first, second, 100 if games is None else games, seed, plies_of(openings), balance
-    )
+    arena = ready_arena(loaded, first, second, 100 if games is None else games, seed, openings)
     yield from shown(arena, f"{first.name} - {second.name}")

@@ -1,46 +1,45 @@
-"""The connection to a Ray cluster: opening it, its machines, its end.
+"""The connection to a Ray cluster: which one is meant, who may join it, its machines, its end.
 
-A cluster of our own lives on this machine for the time of a command: it listens on
-the loopback interface alone, and its token is in no file.
+Token authentication is always on: a cluster that lets strangers in is refused. A cluster of our own lives on this
+machine for the time of a command: it listens on the loopback interface alone, and its token is in no file.
 """
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import logging
 import os
+import re
 import secrets
 import shutil
 import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from alphazero.cluster.access import (
-    AUTO,
-    LOCAL,
-    SECONDS_TO_ANSWER,
-    ClusterError,
-    check_address,
-    check_imported,
-    check_locked,
-    check_ray,
-    find_address,
-    knock,
-    say_why,
-)
-from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
+from alphazero.errors import InputError, InvalidSetting, Terminated, count_of, quote, shorten
 from alphazero.interruption import held_back
-from alphazero.invocation import option
+from alphazero.invocation import WINDOWS, option
 from alphazero.machine import count_cores, variables_set
 from alphazero.settings import check_range
 
+logger = logging.getLogger(__name__)
+
+AUTO, LOCAL = "auto", "local"
 STORE_BYTES = 256 << 20
 """Shared memory of a cluster of our own, for the weights that play."""
+SECONDS_TO_ANSWER = 20.0
+"""A head that says nothing for so long is taken for gone."""
+SECONDS_OF_STRANGER = 60.0
+"""A process that knocks without a token may take so long: it imports Ray before."""
 SECONDS_TO_LEAVE = 10.0
 MOST_STARTS = 3
 MOST_WORKERS = 1 << 16
@@ -51,6 +50,12 @@ _ALWAYS = {
 }
 _OURS = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 """Makes a new cluster listen on the loopback interface, on Linux as well."""
+_REFUSED = re.compile(r"^ray\.exceptions\.(AuthenticationError|\w+: .*(Unauthenticated|InvalidAuthToken))", re.M)
+"""The last line of Ray's that a cluster with a token gives to a stranger."""
+
+
+class ClusterError(InputError):
+    """A cluster cannot be reached, refuses us, or is gone."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,6 @@ class Cluster:
         address = find_address() if self.address == AUTO else None if self.address == LOCAL else self.address
         settings: dict[str, Any] = {"address": address or LOCAL, "log_to_driver": False, "configure_logging": False}
         if address is not None:
-            knock(address)
             check_locked(address)
         else:
             settings |= {
@@ -170,11 +174,12 @@ class Cluster:
         """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+        where = NodeAffinitySchedulingStrategy(machine.identity, soft=False)
         return (
             self.ray.remote(body)
             .options(
                 num_cpus=1, num_gpus=1 if machine.gpus else 0, max_restarts=0, max_task_retries=0,
-                scheduling_strategy=NodeAffinitySchedulingStrategy(machine.identity, soft=False),
+                scheduling_strategy=where,
             )
             .remote()
         )  # fmt: skip
@@ -185,6 +190,122 @@ class Cluster:
         cores, gpus = sum(machine.cpus for machine in machines), sum(machine.gpus for machine in machines)
         with_gpus = f" and {count_of(gpus, 'GPU')}" if gpus else ""
         return f"a Ray cluster of {count_of(len(machines), 'machine')} with {count_of(cores, 'core')}{with_gpus}"
+
+
+# --- which cluster is meant, and who may join it ---------------------------------------------------------------------
+
+
+def check_address(address: str, where: str) -> None:
+    """Raises InvalidSetting, naming where the address is from."""
+    if address not in (AUTO, LOCAL) and not re.fullmatch(r"[\w.\-]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", address):
+        raise InvalidSetting(
+            f"{where} takes {AUTO}, {LOCAL} or HOST:PORT of the head of a cluster that this machine has joined by "
+            f"`ray start --address=HOST:PORT`, not {quote(address)}"
+        )
+
+
+def check_ray() -> str:
+    """The mode of authentication; raises InvalidSetting if Ray is not installed, or its authentication is off."""
+    if importlib.util.find_spec("ray") is None:
+        raise InvalidSetting(
+            f'{option("cluster")} needs Ray, which is not installed: install it by `pip install "ray>=2.52"`, or leave '
+            f"{option('cluster')} out"
+        )
+    mode = os.environ.get("RAY_AUTH_MODE", "token")
+    if mode.lower() not in ("token", "k8s"):
+        raise InvalidSetting(
+            f"RAY_AUTH_MODE is {quote(mode)}, so whoever reaches the cluster's ports could run code on its "
+            "machines: unset it, and give every machine the same RAY_AUTH_TOKEN"
+        )
+    return mode
+
+
+def check_imported(version: str) -> None:
+    """Raises InvalidSetting if Ray, which is imported now, authenticates nobody: it reads its mode once."""
+    from ray import _raylet
+
+    mode = getattr(_raylet, "get_authentication_mode", lambda: 0)  # before 2.52 there was none
+    if not mode():  # 0 = disabled
+        raise InvalidSetting(
+            f"Ray {version} was imported here with its authentication off, and does not look again: set "
+            "RAY_AUTH_MODE=token before `import ray`, restart this program (a notebook's kernel), or update Ray to "
+            "2.52 or newer"
+        )
+
+
+def find_address() -> str | None:
+    """The cluster that RAY_ADDRESS names, or that `ray start` has begun on this machine; None if there is none."""
+    named = os.environ.get("RAY_ADDRESS", "")
+    if named and named != AUTO:
+        check_address(named, "RAY_ADDRESS")
+        return None if named == LOCAL else named
+    # as Ray chooses it
+    own = tempfile.gettempdir() if WINDOWS else sys.platform == "linux" and os.environ.get("TMPDIR")
+    file = Path(os.environ.get("RAY_TMPDIR") or own or "/tmp") / "ray" / "ray_current_cluster"
+    with contextlib.suppress(OSError, ValueError), open(file, encoding="ascii") as opened:
+        owner, address = os.fstat(opened.fileno()).st_uid, opened.read(200).strip()
+        _knock(address, 2)  # else the file is an old one
+        if not hasattr(os, "getuid") or owner in (0, os.getuid()):
+            return address
+        logger.warning(
+            "the Ray cluster at %s was begun by another user of this machine, so %s does not use it: name its address "
+            "if you trust that user", shorten(address), option("cluster", AUTO),
+        )  # fmt: skip
+    return None
+
+
+def _knock(address: str, seconds: float) -> None:
+    """Raises OSError, ValueError or OverflowError if nobody listens there: Ray would try for minutes."""
+    host, _, port = address.rpartition(":")
+    socket.create_connection((host.strip("[]"), int(port)), timeout=seconds).close()
+
+
+def check_locked(address: str) -> None:
+    """Raises InvalidSetting if the cluster lets a stranger in, who has no token, and ClusterError if it is not there.
+
+    The stranger is a process of its own, since Ray reads its mode and its token once.
+    """
+    stranger = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH_")}
+    command = [sys.executable, "-P", "-m", "ray.scripts.scripts", "health-check", "--skip-version-check"]
+    try:
+        _knock(address, SECONDS_TO_ANSWER)
+        done = subprocess.run(
+            [*command, "--address", address], env=stranger | {"RAY_AUTH_MODE": "disabled"}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, errors="replace", timeout=SECONDS_OF_STRANGER,
+        )  # fmt: skip
+    except (OSError, ValueError, OverflowError, subprocess.TimeoutExpired) as error:
+        raise ClusterError(say_why(str(error), address)) from error
+    if done.returncode == 0:
+        raise InvalidSetting(
+            f"the Ray cluster at {shorten(address)} lets everybody in, so whoever reaches its ports could run code on "
+            "its machines: stop it, and start Ray with RAY_AUTH_MODE=token on every machine"
+        )
+    if not _REFUSED.search(done.stderr):  # a stranger who failed for another reason says nothing about the cluster
+        last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        raise ClusterError(
+            f"the Ray cluster at {shorten(address)} cannot be joined, since nothing shows that it refuses strangers "
+            f"({shorten(last, 200)}): check that it runs, and that Ray works in this environment"
+        )
+
+
+def say_why(text: str, address: str | None) -> str:
+    """Ray's words in one sentence of ours."""
+    text = " ".join(text.split())
+    if address is None:
+        return f"a Ray cluster on this machine cannot be started: {shorten(text, 300)}"
+    where = f"the Ray cluster at {shorten(address)}"
+    if re.search("AuthenticationError|InvalidAuthToken|Unauthenticated|Unauthorized|authentication token", text, re.I):
+        return (
+            f"{where} does not take our token: set RAY_AUTH_TOKEN, or RAY_AUTH_TOKEN_PATH, to the one that the cluster "
+            "was started with"
+        )
+    return (
+        f"{where} cannot be reached ({shorten(text, 200)}): check that it runs, and that this machine has joined it by "
+        f"`ray start --address={shorten(address)}`"
+    )
+
+
+# --- Ray's ways ------------------------------------------------------------------------------------------------------
 
 
 def _init(ray: Any, settings: dict[str, Any]) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import logging
 import tempfile
 import threading
 from collections import deque
@@ -19,21 +18,19 @@ from typing import NamedTuple
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, RemoteHost
-from alphazero.errors import CheckpointError, InputError, StorageError, count_of
+from alphazero.errors import CheckpointError, StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord, line_of, parse_record
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.report import records_of
 from alphazero.nets.devices import INFERENCES, want_inference, wanted_inference
-from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import checkpoint_of, load_net, make_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
-
-logger = logging.getLogger(__name__)
+from alphazero.tournaments.tournament import in_turn, show_games
 
 GAMES_OF_ORDER = 16
 """Games that a host plays side by side for one answer; games of a pair share their openings two by two."""
@@ -55,14 +52,9 @@ class GuestSettings:
 
     load: Callable[[], LoadedGame]
     """Makes the game anew; can be sent to a process."""
-    game_name: str
-    """The game's name in records."""
-    contestants: Mapping[str, ContestantText]
-    """By their names in the results."""
+    tournament: Tournament
     nets: Mapping[str, str]
-    """The names of the nets' checkpoints in the parcel, without their endings."""
-    seed: int
-    simulations: int | None
+    """The names of the nets' checkpoints in the parcel, without their endings, by contestants."""
     device: str
     inference: str
     """The library that runs nets on the processor."""
@@ -71,8 +63,7 @@ class GuestSettings:
 class MatchOrder(NamedTuple):
     """Some games of a pair."""
 
-    first: str
-    second: str
+    pairing: Pairing
     games: tuple[int, ...]
     """The numbers of the games, ascending."""
     num_games: int
@@ -82,7 +73,7 @@ class MatchOrder(NamedTuple):
 
 
 class MatchGuest:
-    """The guest of a host that plays for a tournament; see `alphazero.cluster.host.Guest`."""
+    """The guest of a host that plays for a tournament; see `alphazero.cluster.pool.Host`."""
 
     def __init__(self, settings: GuestSettings):
         self._settings, self._loaded = settings, settings.load()
@@ -98,18 +89,17 @@ class MatchGuest:
 
     def play(self, order: MatchOrder) -> bytes:
         """The records of the games, a line of JSON each."""
-        settings, names = self._settings, (order.first, order.second)
-        first, second = map(self._open, names)
-        openings = [self._loaded.game.position(actions) for actions in order.openings]
-        result = Arena(
-            self._kernels, first, second, order.num_games, settings.seed, numbers=order.games, openings=openings
-        ).play()  # fmt: skip
-        records = records_of(result, self._loaded.game, settings.game_name, names, settings.seed)
+        tournament, game, (first, second) = self._settings.tournament, self._loaded.game, map(self._open, order.pairing)
+        openings = in_turn([game.position(actions) for actions in order.openings])
+        match = Arena(
+            self._kernels, first, second, order.num_games, tournament.seed, numbers=order.games, opening_of=openings
+        )
+        records = records_of(match.play(), game, tournament.game, order.pairing, tournament.seed)
         return "".join(f"{line_of(record)}\n" for record in records).encode()
 
     def _open_player(self, name: str) -> Player:
-        settings = self._settings
-        contestant = settings.contestants[name]
+        settings, tournament = self._settings, self._settings.tournament
+        contestant = tournament.contestants[name]
         with tempfile.TemporaryDirectory(prefix="az-net-") as folder:  # gone when the net is loaded
             if net := settings.nets.get(name):
                 path = Path(folder) / f"{net}.safetensors"
@@ -117,7 +107,7 @@ class MatchGuest:
                     file.write_bytes(self._files[file.name])
                 contestant = contestant.at(path)
             player = make_player(
-                contestant, self._loaded, seed=settings.seed, threads=1, simulations=settings.simulations,
+                contestant, self._loaded, seed=tournament.seed, threads=1, simulations=tournament.simulations,
                 device=settings.device,
             )  # fmt: skip
         player.name = name
@@ -144,10 +134,7 @@ class Spread:
                     raise CheckpointError(f"{path} was replaced while this tournament began: run the command again")
                 self._content |= {f"{i}.safetensors": weights, f"{i}.json": card}
         assert loaded.load_again is not None
-        self._settings = GuestSettings(
-            loaded.load_again, tournament.game, tournament.contestants, nets, tournament.seed,
-            tournament.simulations, "cpu", _same_for_all(tournament, loaded),
-        )  # fmt: skip
+        self._settings = GuestSettings(loaded.load_again, tournament, nets, "cpu", _same_for_all(tournament, loaded))
         self._waiting: deque[MatchOrder] = deque()
         self._arrived: deque[list[GameRecord]] = deque()
         self._look = threading.Event()
@@ -167,23 +154,20 @@ class Spread:
                     folder.add(records)
                     done += len(records)
                 self._pool.raise_error()  # after what has arrived is kept
-                workers = count_of(self._pool.num_ready, "worker")
-                note = f"{len(folder.records):,} of {folder.num_games:,} games on {workers}"
-                progress.show(done / total, note)
+                progress.show(done / total, f"{show_games(folder)} on {count_of(self._pool.num_ready, 'worker')}")
 
     def add(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
         """More games to play."""
         for pairing, numbers in missing.items():
-            target, names = folder.targets[pairing], (pairing.first, pairing.second)
+            target = folder.targets[pairing]
             openings = tuple(opening.actions for opening in folder.openings(target))
-            alone = any(self.tournament.contestants[name].plays_alone for name in names)
+            alone = any(self.tournament.contestants[name].plays_alone for name in pairing)
             size = GAMES_ALONE if alone else GAMES_OF_ORDER
             for start in range(0, len(numbers), size):
-                games = tuple(numbers[start : start + size])
-                self._waiting.append(MatchOrder(*names, games, target, openings))
+                self._waiting.append(MatchOrder(pairing, tuple(numbers[start : start + size]), target, openings))
 
     def close(self) -> None:
-        """Ends all hosts; a second call does nothing."""
+        """Ends all hosts."""
         self._pool.close()
 
     # --- as Work ------------------------------------------------------------------------------------------------------
@@ -198,38 +182,26 @@ class Spread:
     def next_order(self, host: RemoteHost) -> MatchOrder | None:
         return self._waiting.popleft() if self._waiting else None
 
-    def take(self, answers: Sequence[tuple[RemoteHost, MatchOrder, bytes]]) -> list[RemoteHost]:
-        refused = []
-        for host, order, content in answers:
-            try:
-                records = self._read(content, order, f"an answer of {host.name}")
-            except InputError as error:
-                logger.warning("%s", error)
-                refused.append(host)
-                self.lose(host, [order])
-            else:
-                self._arrived.append(records)
-        self._look.set()
-        return refused
-
-    def lose(self, host: RemoteHost, orders: Sequence[MatchOrder]) -> None:
-        self._waiting.extendleft(orders)
-
-    def _read(self, content: bytes, order: MatchOrder, where: str) -> list[GameRecord]:
-        """The records of an answer; raises InputError unless they are the games of the order, played by the rules."""
+    def take(self, host: RemoteHost, order: MatchOrder, content: bytes) -> None:
+        where = f"an answer of {host.name}"
         if len(content) > MOST_BYTES:
             raise StorageError(f"{where}: it is too large")
-        records = [parse_record(line, where) for line in content.splitlines()]
-        pairing, tournament = Pairing(order.first, order.second), self.tournament
+        records, tournament = [parse_record(line, where) for line in content.splitlines()], self.tournament
         if [record.number for record in records] != list(order.games):
             raise StorageError(f"{where}: these are not the games that it was asked for")
         for record in records:
             ours = record.game == tournament.game and record.seed == tournament.seed and record.result != "*"
-            if key_of(record)[0] != pairing or not ours:
+            if key_of(record)[0] != order.pairing or not ours:
                 raise StorageError(f"{where}: game {record.number} is no game of this tournament")
             if not record.forfeit and not record.positions(self._loaded.game)[-1].terminal:
                 raise StorageError(f"{where}: game {record.number} is not over")
-        return records
+        self._arrived.append(records)
+
+    def taken(self) -> None:
+        self._look.set()
+
+    def lose(self, host: RemoteHost, orders: Sequence[MatchOrder]) -> None:
+        self._waiting.extendleft(orders)
 
 
 def _same_for_all(tournament: Tournament, loaded: LoadedGame) -> str:

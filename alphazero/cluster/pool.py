@@ -9,19 +9,21 @@ nobody. A machine whose hosts fail again and again is left out, and so is one wi
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
 import logging
 import math
+import os
 import threading
 import time
+import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from alphazero.cluster.access import ClusterError
-from alphazero.cluster.connection import Cluster, Machine
-from alphazero.cluster.host import BUG, DONE, Host, Parcel
-from alphazero.errors import shorten
+from alphazero.cluster.connection import Cluster, ClusterError, Machine
+from alphazero.errors import InputError, shorten
 from alphazero.fingerprint import framework_fingerprint
 
 logger = logging.getLogger(__name__)
@@ -38,6 +40,74 @@ SECONDS_TO_WAIT = 0.2
 """The longest wait for an answer before the pool looks whether there is other work."""
 MOST_FAILURES = 3
 """Hosts that fail in a row, on one machine, before one has played."""
+DONE, LOST, UNFIT, BUG = "done", "lost", "unfit", "bug"
+
+# --- on the machines -------------------------------------------------------------------------------------------------
+
+
+class Parcel(NamedTuple):
+    """Files that all hosts get, by the object store: each machine fetches them once."""
+
+    generation: int
+    references: list[Any]
+    """One reference to `{name: bytes}`, in a list, so that nobody fetches it before it is needed."""
+
+
+def answering(method: Callable[..., Any]) -> Callable[..., tuple[str, Any]]:
+    """The method with its answer behind DONE, why this machine cannot do it behind LOST, a traceback behind BUG."""
+
+    @functools.wraps(method)
+    def answer(*arguments: Any) -> tuple[str, Any]:
+        try:
+            return DONE, method(*arguments)
+        except InputError as error:
+            return LOST, str(error)
+        except (OSError, ImportError, MemoryError) as error:  # of this machine: its disk is full, a package is missing
+            return LOST, f"{type(error).__name__}: {error}"
+        except Exception:
+            return BUG, traceback.format_exc()
+
+    return answer
+
+
+class Host:
+    """The body of an actor of Ray's: it says which version it has, makes a guest, and passes calls on to it.
+
+    A guest plays games: it has the `fingerprint` of its game, takes weights by `take(generation, files)`, and does what
+    an order says by `play(order)`, which returns the games as bytes that can be checked.
+    """
+
+    @answering
+    def hello(self) -> tuple[str, int]:
+        """The version of the framework, and the process."""
+        return framework_fingerprint(), os.getpid()
+
+    @answering
+    def begin(self, maker: str, settings: Any) -> str:
+        """Makes the guest by the function `maker`, as `module:function`; answers with its fingerprint."""
+        module, _, name = maker.partition(":")
+        self._guest = getattr(importlib.import_module(module), name)(settings)
+        self._generation = -1
+        return str(self._guest.fingerprint)
+
+    @answering
+    def play(self, order: Any, parcel: Parcel | None) -> bytes:
+        """Lets the guest play, by the weights of the parcel."""
+        if parcel is not None and parcel.generation != self._generation:
+            import ray
+
+            try:
+                files = ray.get(parcel.references[0])
+            except ray.exceptions.RayError as error:  # the disk or the store is full, or who has them is gone
+                reason = " ".join(f"{type(error).__name__}: {error}".split())
+                raise InputError(f"it cannot fetch the network that plays ({shorten(reason, 200)})") from error
+            self._guest.take(parcel.generation, files)
+            self._generation = parcel.generation
+        content: bytes = self._guest.play(order)
+        return content
+
+
+# --- here ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(eq=False)
@@ -51,13 +121,11 @@ class RemoteHost:
     pid: int = 0
     """The number of its process there, once it has answered."""
     stage: str = "hello"
-    """`hello`, `load`, `there`, `begin`, then `ready`."""
+    """`hello` until it has a core and has answered, then `begin`, then `ready`."""
     calls: dict[Any, Any] = field(default_factory=dict)
     """The order behind each reference to an answer."""
     since: float = field(default_factory=time.monotonic)
     """The time of its last answer, or of its first call since it had none."""
-    heard: bool = False
-    """It has answered once, so it does not wait for a free core any more."""
     played: bool = False
     """It has done an order."""
 
@@ -91,18 +159,18 @@ class Work(Protocol):
     def next_order(self, host: RemoteHost) -> Any:
         """An order for a host that has time; None if there is nothing to do now."""
 
-    def take(self, answers: Sequence[tuple[RemoteHost, Any, bytes]]) -> list[RemoteHost]:
-        """Takes answers in, each with the order behind it; returns the hosts whose answers do not fit."""
+    def take(self, host: RemoteHost, order: Any, content: bytes) -> None:
+        """Takes the answer to an order in; raises InputError if it does not fit."""
+
+    def taken(self) -> None:
+        """All answers that came together are taken in."""
 
     def lose(self, host: RemoteHost, orders: Sequence[Any]) -> None:
         """A host is gone, and so are the answers to its orders."""
 
 
 class Pool:
-    """The hosts of one piece of work; `start` it, look at `raise_error` now and then, and `close` it.
-
-    Where the work itself has yet to get ready, `place` the hosts before: they load their code meanwhile.
-    """
+    """The hosts of one piece of work; `start` it, look at `raise_error` now and then, and `close` it."""
 
     def __init__(self, cluster: Cluster, work: Work):
         self._cluster, self._work = cluster, work
@@ -118,21 +186,15 @@ class Pool:
         self._numbers = 0
         self._next_look = 0.0
         self._said_waiting = math.inf
-        self._started, self._over = threading.Event(), threading.Event()
+        self._over = threading.Event()
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="cluster", daemon=True)
 
-    def place(self) -> None:
-        """Begins to place hosts, which load their code and wait; a second call does nothing."""
-        if self._thread.ident is None and not self._over.is_set():  # a thread that has ended has its error to tell
-            self._thread.start()
-
     def start(self) -> None:
-        """Lets hosts begin their work, and places them before if that has not begun; a second call does nothing."""
-        if not self._started.is_set():
+        """Places hosts, and lets them work; a second call does nothing."""
+        if self._thread.ident is None and not self._over.is_set():  # a thread that has ended has its error to tell
             self._said_waiting = time.monotonic() + SECONDS_OF_WAITING
-            self._started.set()
-        self.place()
+            self._thread.start()
 
     def raise_error(self) -> None:
         """Raises what ended the pool's thread, if anything did."""
@@ -157,12 +219,11 @@ class Pool:
             while not self._over.is_set():
                 if time.monotonic() >= self._next_look:
                     self._look_around()
-                if self._started.is_set():
-                    if found := self._work.files():
-                        generation, files = found
-                        self._parcel = Parcel(generation, [self._cluster.ray.put(files)])
-                    for host in self.hosts:
-                        self._give_orders(host)
+                if found := self._work.files():
+                    generation, files = found
+                    self._parcel = Parcel(generation, [self._cluster.ray.put(files)])
+                for host in self.hosts:
+                    self._give_orders(host)
                 self._collect()
                 self._end_silent_ones()
         except BaseException as error:
@@ -195,9 +256,6 @@ class Pool:
             logger.warning("no worker of the cluster is ready yet: they wait for free cores, or for machines to come")
 
     def _give_orders(self, host: RemoteHost) -> None:
-        if host.stage == "there":
-            host.stage, host.since = "begin", time.monotonic()
-            host.calls[host.actor.begin.remote(self._work.maker, self._work.settings(host))] = None
         while host.stage == "ready" and len(host.calls) < DEPTH:
             if (order := self._work.next_order(host)) is None:
                 return
@@ -211,57 +269,54 @@ class Pool:
         if not (hosts := {reference: host for host in self.hosts for reference in host.calls}):
             self._over.wait(SECONDS_TO_WAIT)
             return
-        lost, refused = list[tuple[RemoteHost, str, Any]](), list[tuple[RemoteHost, str]]()
-        answers = list[tuple[RemoteHost, Any, bytes]]()
         ray.wait(list(hosts), num_returns=1, timeout=SECONDS_TO_WAIT, fetch_local=True)
         done, _ = ray.wait(list(hosts), num_returns=len(hosts), timeout=0, fetch_local=True)
+        heard = list[tuple[RemoteHost, Any, str, Any]]()
         for reference in done:
             host = hosts[reference]
             order = host.calls.pop(reference)
             try:
                 kind, answer = ray.get(reference)
+                host.since = time.monotonic()
             except ray.exceptions.RayError as error:
-                lost.append((host, _reason(error), order))
+                kind, answer = LOST, _reason(error)
+            if kind != DONE or host.stage != "ready":
+                heard.append((host, order, kind, answer))
                 continue
-            host.since, host.heard = time.monotonic(), True
+            host.played, self._failures[host.machine.identity] = True, 0
+            try:
+                self._work.take(host, order, answer)
+            except InputError as error:
+                heard.append((host, order, UNFIT, f"what it sent does not fit: {error}"))
+        self._work.taken()
+        for host, order, kind, answer in heard:  # only now: what a host has played before it was lost counts
+            if kind == UNFIT:
+                self._refuse(host.machine, answer)
             if kind == BUG:
                 raise RuntimeError(f"in {host.name}:\n{answer}")
-            if kind != DONE:
-                lost.append((host, str(answer), order))
-            elif host.stage != "ready":
-                if reason := self._promote(host, answer):
-                    refused.append((host, reason))
-            elif isinstance(answer, bytes):
-                host.played, self._failures[host.machine.identity] = True, 0
-                answers.append((host, order, answer))
+            if kind == DONE:
+                self._promote(host, answer)
             else:
-                lost.append((host, f"it has answered with {type(answer).__name__} instead of bytes", order))
-        # only now: what a host has answered before it was lost counts
-        refused += [(host, "what it sent does not fit") for host in (self._work.take(answers) if answers else ())]
-        for host, reason in refused:
-            self._refuse(host.machine, reason)
-        for host, reason, order in lost:
-            self._lose(host, reason, order)
+                self._lose(host, answer, order)
 
-    def _promote(self, host: RemoteHost, answer: Any) -> str:
-        """Takes a host from one stage to the next; returns why not, or nothing."""
+    def _promote(self, host: RemoteHost, answer: Any) -> None:
+        """Takes a host that has the right version from one stage to the next."""
         what, theirs, ours = "the game", answer, self._work.fingerprint
         if host.stage == "hello":
-            what, theirs, ours = "alphazero", answer["framework"], framework_fingerprint()
-        if host.stage != "load" and theirs != ours:
-            return f"it has another version of {what} ({theirs}, and here it is {ours})"
-        if host.stage == "hello":
-            host.pid = answer["pid"]
-            host.calls[host.actor.load.remote(self._work.maker)] = None
-        host.stage = {"hello": "load", "load": "there", "begin": "ready"}[host.stage]
-        return ""
+            what, (theirs, host.pid), ours = "alphazero", answer, framework_fingerprint()
+        if theirs != ours:
+            self._refuse(host.machine, f"it has another version of {what} ({theirs}, and here it is {ours})")
+        elif host.stage == "hello":
+            host.stage = "begin"
+            host.calls[host.actor.begin.remote(self._work.maker, self._work.settings(host))] = None
+        else:
+            host.stage = "ready"
 
     def _end_silent_ones(self) -> None:
         now = time.monotonic()
         for host in list(self.hosts):
-            patience = self._work.patience
-            if host.stage != "ready":
-                patience = PATIENCE_AT_FIRST if host.heard else math.inf
+            # one that has not said hello waits for a free core
+            patience = {"hello": math.inf, "ready": self._work.patience}.get(host.stage, PATIENCE_AT_FIRST)
             if host.calls and now - host.since > patience:
                 self._lose(host, f"it has said nothing for {patience:.0f} s")
 
@@ -307,8 +362,7 @@ def _reason(error: Exception) -> str:
         if line.startswith(("ModuleNotFoundError", "ImportError")):
             what = "alphazero is not installed" if "'alphazero'" in line else "a module cannot be imported"
             return f"{what} there ({shorten(line, 200)})"
-    kind = type(error).__name__
-    if kind in ("ActorDiedError", "ActorUnavailableError"):
-        told = next((line for line in lines if "exit" in line.lower() or "died" in line.lower()), "")
-        return f"its process has died ({shorten(told, 160)})" if told else "its process has died"
-    return shorten(" ".join(lines), 200) or kind
+    if type(error).__name__ in ("ActorDiedError", "ActorUnavailableError"):
+        told = next((line for line in lines if "exit" in line.lower() or "died" in line.lower()), "no reason is known")
+        return f"its process has died ({shorten(told, 160)})"
+    return shorten(" ".join(lines), 200) or type(error).__name__

@@ -1,50 +1,152 @@
-"""The workers of a run on a cluster: one `Worker` that stands for all hosts, however many there are at the time."""
+"""Self-play on a cluster: one `Worker` that stands for all hosts, however many there are at the time.
+
+`RemotePlayer` plays inside of a host, for a moment at a time, by the weights that it was given last.
+"""
 
 from __future__ import annotations
 
 import bisect
 import logging
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from queue import SimpleQueue
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, RemoteHost
-from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order
 from alphazero.errors import StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.machine import count_cores
+from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import Trainer
 from alphazero.nets.torch_trainer import MOST_THREADS
+from alphazero.search.placement import make_evaluators
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.arrivals import HEADER_BYTES, Chunk, raw_bytes, unpack
+from alphazero.training.parts.arrivals import Chunk, pack, unpack
 from alphazero.training.plan import Assignment, Workers
 from alphazero.training.replay_buffer import Samples, no_samples
-from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlayCounts, Until, Worker
+from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until, Worker
+from alphazero.training.selfplay.calibration import compile_all
 from alphazero.training.selfplay.games import saved_arrays
 from alphazero.training.selfplay.worker import LEAST_GAMES
-from alphazero.training.worker_process import TrainingJob, WorkerSettings
+from alphazero.training.worker_process import TrainingJob, WorkerSettings, make_net
 
 logger = logging.getLogger(__name__)
 
 MOST_AGE = 8
 """Networks that may have taken over self-play since a game began; older games are left out."""
-LEAST_ORDERS, MOST_ORDERS = 8, 24
-"""Orders of each host in a generation. More orders let a host take new weights sooner, and all hosts end together; each
-costs the coach some milliseconds."""
-SMALL_ORDER = 8
-"""Orders that would have fewer games than this stay as large as LEAST_ORDERS makes them."""
+LEAST_ORDERS, MOST_ORDERS, SMALL_ORDER = 8, 24, 8
+"""Orders of each host in a generation, and games of an order below which there are as few as LEAST_ORDERS. More orders
+let a host take new weights sooner, and all hosts end together; each costs the coach some milliseconds."""
 SECONDS_OF_ORDER = 2.0
 """The longest order: after so long a worker tells what it has."""
 PATIENCE = 60.0
 """Seconds without an answer after which a worker is taken for lost: many times the longest order."""
 PAUSE = 0.1
+CHECKPOINT = "weights.safetensors"
+CARD = "weights.json"
+"""The checkpoint in a parcel, and its card."""
+
+# --- inside of a host ------------------------------------------------------------------------------------------------
+
+
+class Order(NamedTuple):
+    """Some games to play: until `num_games` are over, or `seconds` have passed.
+
+    Games may begin with the numbers `first_game` to `first_game + new_games - 1`. `show` sends a few along for people.
+    """
+
+    first_game: int
+    new_games: int
+    num_games: int
+    seconds: float
+    show: bool
+
+
+class NumberedSelfPlay(SelfPlay):
+    """Self-play whose games have the numbers that somebody hands out."""
+
+    def draw_from(self, numbers: SimpleQueue[int]) -> None:
+        """Begins new games by these numbers, and all later ones."""
+        self._numbers = numbers
+        self._begin_games(np.arange(self.num_slots), self._take_numbers(self.num_slots))
+
+    def _take_numbers(self, count: int) -> np.ndarray:
+        return np.array([self._numbers.get_nowait() for _ in range(count)], np.int64)
+
+
+class RemotePlayer:
+    """The guest of a host that plays for a run; see `alphazero.cluster.pool.Host`."""
+
+    def __init__(self, settings: WorkerSettings):
+        settings = replace(settings, device=see_only(settings.device))
+        loaded, kernels, self._net = make_net(settings, settings.playing_net)
+        config = settings.config
+        self.fingerprint = game_fingerprint(loaded.game)
+        self._net.use_threads(1)
+        compile_all(kernels, config.self_play, config.search, self._net)
+        self._players = [
+            NumberedSelfPlay(
+                kernels, config.self_play, config.search, evaluate, settings.num_slots, settings.seed,
+                value_targets=loaded.value_targets,
+            )
+            for evaluate in make_evaluators(kernels, self._net, 1, config.cache_size)
+        ]  # fmt: skip
+        self._numbers: SimpleQueue[int] = SimpleQueue()
+        self._begun, self._fresh = False, True
+        self._surplus = 0
+        """Games that ended beyond those that orders asked for: the next ones ask for fewer."""
+        self._counts, self._cpu = SelfPlayCounts(), time.process_time()
+
+    def take(self, generation: int, files: Mapping[str, bytes]) -> None:
+        """Plays by the checkpoint in the files from now on."""
+        with tempfile.TemporaryDirectory(prefix="az-weights-") as folder:
+            for name in (CHECKPOINT, CARD):
+                (Path(folder) / name).write_bytes(files[name])
+            self._net.load(Path(folder) / CHECKPOINT)
+        for player in self._players:
+            player.forget()
+            player.weights = generation
+        self._fresh = True
+
+    def play(self, order: Order) -> bytes:
+        """A chunk of games that are over; the others go on with the next order."""
+        for number in range(order.first_game, order.first_game + order.new_games):
+            self._numbers.put(number)
+        if not self._begun:
+            for player in self._players:
+                player.draw_from(self._numbers)
+        search_anew, self._begun, self._fresh = self._fresh, True, False
+        wanted = max(0, order.num_games - self._surplus)
+        until, share = Until(most_seconds=order.seconds), -(-wanted // len(self._players))
+
+        def play(player: SelfPlay) -> Samples:
+            return player.play(share, until, search_anew=search_anew)
+
+        if len(self._players) == 1:
+            found = [play(self._players[0])]
+        else:  # a GPU searches for one while the other's moves are played
+            with ThreadPoolExecutor(len(self._players)) as pool:
+                found = list(pool.map(play, self._players))
+        ended = np.concatenate([player.ended_games() for player in self._players])
+        self._surplus = max(0, len(ended) + self._surplus - order.num_games)
+        counts = sum((player.counts() for player in self._players), SelfPlayCounts())
+        cpu = time.process_time()
+        shown = [game for player in self._players for game in player.finished_games()][:4] if order.show else []
+        chunk = Chunk(Samples.join(found), ended, counts - self._counts, int(1000 * (cpu - self._cpu)), shown)
+        self._counts, self._cpu = counts, cpu
+        return pack(chunk)
+
+
+# --- here ------------------------------------------------------------------------------------------------------------
 
 
 def games_of_order(games: float) -> int:
@@ -65,7 +167,7 @@ class _Ledger:
 class AllHosts(Worker):
     """A `Worker` that is all hosts of a cluster together, and the work of their pool."""
 
-    maker = "alphazero.cluster.self_play_guest:RemotePlayer"
+    maker = "alphazero.cluster.self_play:RemotePlayer"
     patience = PATIENCE
     num_slots = 0
     """The games in progress are elsewhere, and are not saved."""
@@ -81,23 +183,20 @@ class AllHosts(Worker):
         self.wanted = plan.config.self_play.games_per_generation
         self.versions = assignment.versions
         """The generations whose networks took over self-play, in ascending order."""
-        self._lock = threading.Lock()
-        """Held while the versions grow: the coach and the pool both see to it."""
+        self._lock = threading.Lock()  # held while the versions grow: the coach and the pool both see to it
         self._ledgers: dict[int, _Ledger] = {}
         self._next_game = 0
         self._counts, self.cpu_seconds = SelfPlayCounts(), 0.0
         self.bytes = self.positions = 0
-        """The counts of all chunks so far."""
+        self._chunks: list[Chunk] = []
         self._shown: list[FinishedGame] = []
         self._wants_shown = True
         self._sent: int | None = None
         self._arrived = threading.Event()
-        self.resting: str | None = None
-        """Ray's name of the machine on which the network learns now; its hosts get no orders."""
+        self.resting: str | None = None  # the machine on which the network learns now: its hosts get no orders
         self.began: float | None = None
-        """The end of the last call of `play`."""
         self.counted, self._playing_now = SelfPlayCounts(), False
-        """The counts of then."""
+        """The end of the last call of `play`, and the counts of then."""
         self.pool = Pool(cluster, self)
 
     # --- as Work ------------------------------------------------------------------------------------------------------
@@ -105,9 +204,7 @@ class AllHosts(Worker):
     def settings(self, host: RemoteHost) -> WorkerSettings:
         slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
         self._ledgers[host.number] = _Ledger(slots * (2 if host.device == "cuda" else 1))
-        return replace(
-            self._settings, num_slots=slots, device=host.device, inference=self._assignment.inference()
-        )  # fmt: skip
+        return replace(self._settings, num_slots=slots, device=host.device, inference=self._assignment.inference())
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         generation, path = self.note_version()
@@ -137,39 +234,27 @@ class AllHosts(Worker):
         show, self._wants_shown = self._wants_shown, False
         return Order(first, new, num_games, SECONDS_OF_ORDER, show)
 
-    def take(self, answers: Sequence[tuple[RemoteHost, Order, bytes]]) -> list[RemoteHost]:
-        refused, chunks = [], []
-        for host, order, content in answers:
-            ledger = self._ledgers[host.number]
-            ledger.orders -= order.num_games
-            try:
-                chunk = self._read(content, ledger, f"a chunk of {host.name}")
-            except StorageError as error:
-                logger.warning("%s", error)
-                refused.append(host)
-                continue
-            ledger.numbers -= set(chunk.games[:, 0].tolist())
-            self._counts += chunk.counts
-            self.cpu_seconds += chunk.cpu_milliseconds / 1000
-            self.bytes, self.positions = self.bytes + len(content), self.positions + len(chunk.samples)
-            self._shown = chunk.shown or self._shown
-            self._wants_shown |= order.show and not chunk.shown
-            chunks.append(chunk)
-        self.inbox.add(chunks)
-        self._arrived.set()
-        return refused
-
-    def _read(self, content: bytes, ledger: _Ledger, where: str) -> Chunk:
-        """The games of an answer; raises StorageError unless the host was asked for them."""
-        game = self._plan.loaded.game
-        chunk = unpack(content, where, game, len(ledger.numbers))
-        if not ledger.numbers.issuperset(chunk.games[:, 0].tolist()):
+    def take(self, host: RemoteHost, order: Order, content: bytes) -> None:
+        ledger, where = self._ledgers[host.number], f"a chunk of {host.name}"
+        ledger.orders -= order.num_games
+        chunk = unpack(content, where, self._plan.loaded.game, len(ledger.numbers))
+        numbers = set(chunk.games[:, 0].tolist())
+        if not ledger.numbers >= numbers:
             raise StorageError(f"{where}: it holds games that nobody asked it for")
-        if len(content) > 1.1 * raw_bytes(game, len(chunk.samples), chunk.num_games) + HEADER_BYTES:
-            raise StorageError(f"{where}: it is larger than its games")
         if (chunk.games[:, 2] > self.versions[-1]).any():
             raise StorageError(f"{where}: it names weights that have never played")
-        return chunk
+        ledger.numbers -= numbers
+        self._counts += chunk.counts
+        self.cpu_seconds += chunk.cpu_milliseconds / 1000
+        self.bytes, self.positions = self.bytes + len(content), self.positions + len(chunk.samples)
+        self._shown = chunk.shown or self._shown
+        self._wants_shown |= order.show and not chunk.shown
+        self._chunks.append(chunk)
+
+    def taken(self) -> None:
+        chunks, self._chunks = self._chunks, []
+        self.inbox.add(chunks)
+        self._arrived.set()
 
     def lose(self, host: RemoteHost, orders: Sequence[Order]) -> None:
         self._ledgers.pop(host.number, None)
@@ -197,8 +282,8 @@ class AllHosts(Worker):
                 self._arrived.wait(PAUSE)
                 self._arrived.clear()
             taken = self.inbox.take(num_games)
-            self.taken = taken or Chunk(no_samples(self._plan.loaded.game), np.empty((0, 3), np.int64))
-            return self.taken.samples
+            self.last = taken or Chunk(no_samples(self._plan.loaded.game), np.empty((0, 3), np.int64))
+            return self.last.samples
         finally:
             self.counted, self.began, self._playing_now = self._counts, time.monotonic(), False
             self._wants_shown = True
@@ -210,26 +295,22 @@ class AllHosts(Worker):
     def ages(self) -> np.ndarray:
         """For each game that `play` has taken, the networks that took over since its first weights: `int64[n]`."""
         versions = self.versions
-        return np.array([len(versions) - bisect.bisect_right(versions, w) for w in self.taken.games[:, 2]], np.int64)
+        return np.array([len(versions) - bisect.bisect_right(versions, w) for w in self.last.games[:, 2]], np.int64)
 
     def finished_games(self) -> list[FinishedGame]:
-        """As in Worker."""
         return self._shown
 
     def state(self) -> dict[str, np.ndarray]:
-        """No games in progress, and the number of the next one."""
-        empty: dict[str, np.ndarray] = {
+        none: dict[str, np.ndarray] = {
             name: np.zeros([0 if size == "slots" else int(size) for size in array.shape], array.dtype)
             for name, array in saved_arrays(self._plan.loaded.game).items()
         }
-        return empty | {"next_game": np.array(self._next_game, np.int64)}
+        return {**none, "next_game": np.array(self._next_game, np.int64)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
-        """Numbers games from there on; games in progress begin anew."""
         self.begin_at(int(state["next_game"]))
 
     def begin_at(self, first_game: int) -> None:
-        """Numbers games from `first_game` on."""
         self._next_game = max(self._next_game, first_game)
 
 
@@ -246,20 +327,13 @@ class ClusterWorkers(Workers):
         self.all = [self.worker]
 
     def describe(self) -> str:
-        """The machines and the number of games at once, as a phrase."""
         slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
         return f"on {self._cluster.describe()}: each worker plays {count_of(slots, 'game')} at once"
 
-    def place(self) -> None:
-        """As in Workers."""
-        self.pool.place()
-
     def start(self) -> None:
-        """As in Workers."""
         self.pool.start()
 
     def close(self) -> None:
-        """Ends all hosts."""
         self.pool.close()
 
     def begin_counting(self) -> tuple[float, SelfPlayCounts]:
@@ -272,17 +346,15 @@ class ClusterWorkers(Workers):
         self.worker.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
-        """Not known: the machines differ."""
-        return None
+        return None  # the machines differ
 
     @property
     def share_of_match(self) -> float:
-        """The share of self-play's speed that a match in this process has."""
         return 1 / max(1, self.pool.num_ready)
 
     def figures(self) -> dict[str, Any]:
         """Figures of the games that the last call of `play` has taken."""
-        worker, ages, taken = self.worker, self.worker.ages(), self.worker.taken
+        worker, ages, taken = self.worker, self.worker.ages(), self.worker.last
         return {
             "games": taken.num_games,
             "plies_per_game": round(len(taken.samples) / max(1, taken.num_games), 2),
@@ -297,14 +369,13 @@ class ClusterWorkers(Workers):
 
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
         """The numbers of the games that the last call of `play` has taken."""
-        return {"played": {"games": self.worker.taken.games}}
+        return {"played": {"games": self.worker.last.games}}
 
     def state(self) -> dict[str, Any]:
         """The arrivals that the generation has taken."""
         return {"slots": self.num_slots, "arrived": self.inbox.taken}
 
     def committed(self) -> None:
-        """Removes the files of the games that the generation has taken."""
         self.inbox.committed()
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:

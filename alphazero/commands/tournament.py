@@ -113,7 +113,9 @@ def play_and_report(
             stopped=lambda records: say(f"Not finished; the table of the games so far:\n{as_text(rated(records))}"),
         )  # fmt: skip
     standings = rated(records)
-    result = write_report(folder, standings, *((ladder.fields(), ladder.drawings(standings)) if ladder else ()))
+    result = write_report(
+        folder, standings, *((ladder.fields(), {"strength over time": ladder.draw}) if ladder else ())
+    )
     say(as_text(standings, ladder.shown(standings) if ladder else None))
     chosen = [] if tournament.game in registry.NAMES else ["--game", tournament.game]
     print(

@@ -9,17 +9,17 @@ from __future__ import annotations
 import logging
 import math
 import time
-from bisect import bisect
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from alphazero.errors import EvaluationError, IllegalAction, count_of, listed, shorten
+from alphazero.catalogue.loaded import LoadedGame
+from alphazero.errors import EvaluationError, IllegalAction, count_of, listed, quote, shorten
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length, kernels_of
-from alphazero.matches.openings import Balance, Openings, announce_choice, choose_openings, warn_of_few
+from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, warn_of_few
 from alphazero.matches.result import MatchResult
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
@@ -44,23 +44,6 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
     return 1 if any(player.one_at_a_time for player in players) else min(num_games, SIDE_BY_SIDE)
 
 
-def openings_of(
-    game: Game, num_games: int, seed: int, opening_plies: int | None = None, balance: Balance | None = None
-) -> Openings:
-    """The openings of a match, each for a pair of games; raises InvalidSetting if there are none.
-
-    `opening_plies`: their random plies; None asks `choose_openings`. `balance`: what they have to be, as `balance_of`
-    says.
-    """
-    check_range("the number of games", num_games, 1)
-    num_pairs = (num_games + 1) // 2
-    if opening_plies is None:
-        return choose_openings(game, num_pairs, seed, balance)
-    openings = Openings(game, opening_plies, seed, balance)
-    openings.some(num_pairs)
-    return openings
-
-
 def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile its code, so that the time does not count as thinking about its first move."""
     if not isinstance(player, FollowingPlayer):
@@ -68,22 +51,23 @@ def get_ready(kernels: Kernels, player: Player) -> None:
 
 
 def ready_arena(
-    kernels: Kernels,
-    first: Player,
-    second: Player,
-    num_games: int,
-    seed: int,
-    opening_plies: int | None = None,
-    balance: Balance | None = None,
+    loaded: LoadedGame, first: Player, second: Player, num_games: int, seed: int, kind: str = "random"
 ) -> Arena:
-    """An arena for people to watch: both players have compiled what they need, and what is said of openings is said."""
+    """An arena for people to watch: both players have compiled what they need, and what is said of openings is said.
+
+    Raises InputError for a `kind` of openings that the game has not.
+    """
+    check_range("the number of games", num_games, 1)
+    balance, game, kernels = balance_of(kind, loaded), loaded.game, kernels_of(loaded.game)
     for player in (first, second):
         get_ready(kernels, player)
+    if kind == "none":
+        return Arena(kernels, first, second, num_games, seed, opening_plies=0)
     announce_choice(balance)
-    openings = openings_of(kernels.game, num_games, seed, opening_plies, balance)
-    if opening_plies is None and not (balance and balance.by_net):  # else few were asked for
+    openings = choose_openings(game, (num_games + 1) // 2, seed, balance)
+    if not (balance and balance.by_net):  # else few were asked for
         warn_of_few(openings.num_drawn, num_games)
-    return Arena(kernels, first, second, num_games, seed, openings=openings)
+    return Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
 
 
 def shown(match: Arena, title: str) -> Iterator[MatchResult]:
@@ -102,43 +86,20 @@ def _checked(player: Player, answer: Any, count: int) -> np.ndarray:
     try:
         actions = np.asarray(answer)
     except ValueError:  # lists of several lengths
-        found = f"a {type(answer).__name__}"
-    else:
-        if actions.shape == (count,) and np.issubdtype(actions.dtype, np.integer):
-            return actions.astype(np.int64)
-        found = f"an array of {actions.dtype} of shape {actions.shape}"
-    raise EvaluationError(
-        f"{player.name} must return one whole number for each of {count_of(count, 'position')}, and returned {found}"
-    )
-
-
-@dataclass(frozen=True)
-class _FinishedGames:
-    """The columns of a `MatchResult`, which grow in the order of the games' numbers: to copy them is quick."""
-
-    games: list[int]
-    actions: list[tuple[int, ...]]
-    outcomes: list[int]
-    seconds: list[tuple[float, float]]
-    forfeits: list[str]
-
-    def add(
-        self, game: int, actions: tuple[int, ...], outcome: int, seconds: tuple[float, float], forfeit: str
-    ) -> None:
-        place = bisect(self.games, game)
-        self.games.insert(place, game)
-        self.actions.insert(place, actions)
-        self.outcomes.insert(place, outcome)
-        self.seconds.insert(place, seconds)
-        self.forfeits.insert(place, forfeit)
+        actions = np.empty(0)
+    if actions.shape != (count,) or not np.issubdtype(actions.dtype, np.integer):
+        raise EvaluationError(
+            f"{player.name} must return one whole number for each of {count_of(count, 'position')}, not {quote(answer)}"
+        )
+    return actions.astype(np.int64)
 
 
 class Arena:
     """A match between two players; the same seed and players give the same match.
 
-    `opening_plies`: as for `openings_of`. `numbers`: those of the games 0 to `num_games` - 1 that are to be played,
-    ascending; None for all. `openings`: where they are known, one for each pair; the first ones come again after the
-    last.
+    `opening_plies`: the random plies of the openings; None asks `choose_openings`. `numbers`: those of the games 0 to
+    `num_games` - 1 that are to be played, ascending; None for all. `opening_of`: the opening of each pair of games,
+    where that is known.
     """
 
     def __init__(
@@ -151,13 +112,16 @@ class Arena:
         opening_plies: int | None = None,
         *,
         numbers: Sequence[int] | None = None,
-        openings: Sequence[Position] | Openings | None = None,
+        opening_of: Callable[[int], Position] | None = None,
     ):
         check_range("the number of games", num_games, 1)
-        if openings is None:
-            openings = openings_of(kernels.game, num_games, seed, opening_plies)
-        self.num_games, self.max_plies = num_games, kernels.game.max_plies
-        self._kernels, self._players, self._openings = kernels, (first, second), openings
+        game, num_pairs = kernels.game, (num_games + 1) // 2
+        if opening_of is None and opening_plies is None:
+            opening_of = choose_openings(game, num_pairs, seed).of_pair
+        elif opening_of is None:
+            opening_of = Openings(game, opening_plies or 0, seed).of_pair
+        self.num_games, self.max_plies = num_games, game.max_plies
+        self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
         numbers = range(num_games) if numbers is None else numbers
         self._waiting: Iterator[int] = iter(numbers)
         rows = side_by_side(self._players, len(numbers))
@@ -165,7 +129,8 @@ class Arena:
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
-        self._finished = _FinishedGames([], [], [], [], [])
+        self._finished: list[tuple[int, tuple[int, ...], int, tuple[float, float], str]] = []
+        """Number, actions, outcome, seconds and forfeit of each game, in the order of the numbers."""
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
         self._game_seconds = np.zeros((max(numbers, default=-1) + 1, 2))
 
@@ -190,10 +155,6 @@ class Arena:
             pass
         return self.result()
 
-    def _opening_of(self, pair: int) -> Position:
-        openings = self._openings
-        return openings.of_pair(pair) if isinstance(openings, Openings) else openings[pair % len(openings)]
-
     def _seat_waiting_games(self) -> bool:
         """Gives free rows to waiting games; false when nothing is left to play."""
         for row in np.flatnonzero(self._games < 0):
@@ -208,7 +169,7 @@ class Arena:
 
     def _play_one_ply(self) -> bool:
         """One action in every game, chosen by the player to move there; true if games have ended."""
-        num_games = len(self._finished.games)
+        num_games = len(self._finished)
         actions = np.full(len(self._games), -1, np.int64)
         movers = self._contestants_to_move()
         for index in (0, 1):
@@ -219,7 +180,7 @@ class Arena:
         for row in np.flatnonzero(actions >= 0):
             self._actions[row].append(int(actions[row]))
         self._collect()
-        return len(self._finished.games) > num_games
+        return len(self._finished) > num_games
 
     def _contestants_to_move(self) -> np.ndarray:
         """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
@@ -228,7 +189,6 @@ class Arena:
     def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
         """`int64[n]`: the actions that the player chooses; -1 for a game that was forfeited or taken back."""
         player, states, games = self._players[index], self._states[rows], self._games[rows]
-        plies = np.array([len(self._actions[row]) for row in rows], np.int64)
         begin = time.perf_counter()
         answered = np.ones(len(rows), bool)
         if isinstance(player, FollowingPlayer):
@@ -236,10 +196,10 @@ class Arena:
             answered = np.array([answer is not None for answer in answers])
             actions = np.array([-1 if answer is None else answer for answer in answers])
         else:
+            plies = np.array([len(self._actions[row]) for row in rows], np.int64)
             actions = _checked(player, player.select_actions(states.copy(), games, plies), len(rows))
         taken = time.perf_counter() - begin
-        num_answers = int(answered.sum())
-        if num_answers:
+        if num_answers := int(answered.sum()):
             self._seconds[index] += taken
             self._game_seconds[games[answered], index] += taken / num_answers
             self._moves[index] += num_answers
@@ -283,23 +243,17 @@ class Arena:
     def _finish(self, row: int, outcome: int, forfeit: str = "") -> None:
         """Moves a finished game out of its row."""
         game = int(self._games[row])
-        first, second = (float(seconds) for seconds in self._game_seconds[game])
-        self._finished.add(game, tuple(self._actions[row]), outcome, (first, second), forfeit)
+        first, second = self._game_seconds[game].tolist()
+        insort(self._finished, (game, tuple(self._actions[row]), outcome, (first, second), forfeit))
         self._games[row] = -1
 
     def result(self) -> MatchResult:
         """The games so far."""
-        finished = self._finished
+        games, actions, outcomes, seconds, forfeits = zip(*self._finished, strict=True) if self._finished else [()] * 5
         return MatchResult(
-            games=tuple(finished.games),
-            actions=tuple(finished.actions),
-            outcomes=tuple(finished.outcomes),
-            moves=(self._moves[0], self._moves[1]),
-            seconds=(self._seconds[0], self._seconds[1]),
-            game_seconds=tuple(finished.seconds),
-            opening_plies=self._opening_of(0).ply,
-            forfeits=tuple(finished.forfeits),
-        )
+            games, actions, outcomes, (self._moves[0], self._moves[1]), (self._seconds[0], self._seconds[1]), seconds,
+            self._opening_of(0).ply, forfeits,
+        )  # fmt: skip
 
 
 def play_with_human(game: Game, first: Player, second: Player, num_games: int, seed: int) -> MatchResult:

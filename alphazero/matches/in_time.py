@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from alphazero.errors import Stopped
 from alphazero.game.kernels import Kernels
@@ -40,62 +41,35 @@ def play_in_time(
     """
     deadline = time.monotonic() + seconds
     over = MatchResult((), (), (), (0, 0), (0.0, 0.0))
+
+    def attempt(num_games: int) -> Generator[tuple[MatchResult, float], None, int]:
+        """Plays so many games, and returns 0; or fewer games that fit, as soon as it is clear that these do not."""
+        nonlocal over
+        rows, begin, moves_before, judged = side_by_side((first, second), num_games), 0.0, 0, num_games <= 2
+        for result in Arena(kernels, first, second, num_games, seed):
+            now, moves = time.monotonic(), sum(result.moves) - moves_before
+            if stop.is_set() or now > deadline:
+                raise Stopped
+            if not begin:  # after the first ply: before it, players may compile what they need
+                begin, moves_before = now, moves
+            elif not judged and moves >= PLIES_TO_JUDGE * rows:
+                judged, expected = True, (now - begin) / moves * plies_per_game * rows
+                if begin + expected > deadline:
+                    games = int(rows * SHARE * (deadline - now) / expected)
+                    return max(2, games - games % 2)
+            over = result
+            passed = 1 - (deadline - now) / seconds if seconds < math.inf else 0.0
+            yield over, max(passed, over.num_games / num_games)
+        return 0
+
     try:
         with _interrupting((first, second), deadline, stop):
-            fewer = num_games
-            while fewer:
-                num_games, fewer = fewer, 0
-                clock = _Clock(num_games, side_by_side((first, second), num_games), plies_per_game, deadline)
-                for result in Arena(kernels, first, second, num_games, seed):
-                    if stop.is_set():
-                        raise Stopped
-                    if clock.is_over:
-                        yield over.whole_pairs(), 1.0
-                        return
-                    if fewer := clock.fewer_games(sum(result.moves)):
-                        break
-                    over = result
-                    yield over, max(clock.share(seconds), over.num_games / num_games)
+            while num_games:
+                num_games = yield from attempt(num_games)
     except Stopped:
         if stop.is_set() or time.monotonic() <= deadline:
             raise
         yield over.whole_pairs(), 1.0
-
-
-class _Clock:
-    """Tells how long a match takes."""
-
-    def __init__(self, num_games: int, rows: int, plies_per_game: float, deadline: float):
-        """`rows`: the games that are played side by side."""
-        self._rows, self._plies, self._deadline = rows, plies_per_game, deadline
-        self._begin: tuple[float, int] | None = None
-        self._judged = num_games <= 2
-
-    @property
-    def is_over(self) -> bool:
-        """The match has had its time."""
-        return time.monotonic() > self._deadline
-
-    def share(self, seconds: float) -> float:
-        """The share of the `seconds` that has passed; 0 without a limit."""
-        return 1 - (self._deadline - time.monotonic()) / seconds if seconds < float("inf") else 0.0
-
-    def fewer_games(self, moves: int) -> int:
-        """The games that would fit, two at least, once after some plies it is clear that these do not; else 0.
-
-        `moves`: those of all games so far. To be asked after every ply.
-        """
-        now = time.monotonic()
-        if self._begin is None:  # after the first ply: before it, players may compile what they need
-            self._begin = now, moves
-        begin, moves = self._begin[0], moves - self._begin[1]
-        if self._judged or moves < PLIES_TO_JUDGE * self._rows:
-            return 0
-        self._judged, expected = True, (now - begin) / moves * self._plies * self._rows
-        if begin + expected <= self._deadline:
-            return 0
-        games = int(self._rows * SHARE * (self._deadline - now) / expected)
-        return max(2, games - games % 2)
 
 
 @contextlib.contextmanager

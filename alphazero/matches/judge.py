@@ -1,16 +1,15 @@
 """Scores a player on positions of known worth.
 
 A game brings the positions, and says what is right there; here the player is asked, and its answers become figures
-with 95% intervals, as numbers, text and a picture.
+with 95% intervals, as numbers and text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,7 +18,6 @@ from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
 from alphazero.matches.intervals import mean_with_interval, share_with_interval
-from alphazero.pages import new_figure, save_figure
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
@@ -28,12 +26,9 @@ from alphazero.players.player import Assessment, Player
 DRAWN = 1 / 3
 """Values between -DRAWN and DRAWN call the position a draw."""
 POSITIONS_PER_CALL = 512
-BAR_PLIES = 3
-"""Plies that share a bar of the text's picture."""
 
 
-@dataclass(frozen=True)
-class Measure:
+class Measure(NamedTuple):
     """One figure before it is averaged."""
 
     each: np.ndarray | None
@@ -52,8 +47,7 @@ class Judgement:
         """The number of positions at these plies, and each figure with its interval `[low, high]`, or None."""
         found: dict[str, Any] = {}
         for name, measure in self.measures.items():
-            last = measure.plies.max(initial=0) if last_ply is None else last_ply
-            rows = (first_ply <= measure.plies) & (measure.plies <= last)
+            rows = (first_ply <= measure.plies) & (measure.plies <= (math.inf if last_ply is None else last_ply))
             found.setdefault("positions", int(rows.sum()))
             each = None if measure.each is None else measure.each[rows]
             average = share_with_interval if each is not None and each.dtype == bool else mean_with_interval
@@ -89,16 +83,8 @@ def ask(
         answers.append(player.assess(states[piece], np.arange(len(states))[piece], plies[piece]))
         if on_progress:
             on_progress(min(1.0, piece.stop / len(states)))
-
-    def joined(parts: Iterable[np.ndarray | None]) -> np.ndarray | None:
-        there = [part for part in parts if part is not None]
-        return np.concatenate(there) if there else None
-
-    return Assessment(
-        np.concatenate([answer.actions for answer in answers]),
-        joined(answer.policy for answer in answers),
-        joined(answer.values for answer in answers),
-    )
+    parts = zip(*((answer.actions, answer.policy, answer.values) for answer in answers), strict=True)
+    return Assessment(*(None if part[0] is None else np.concatenate(part) for part in parts))  # type: ignore[arg-type]
 
 
 def signs_right(values: np.ndarray | None, scores: np.ndarray) -> np.ndarray | None:
@@ -148,31 +134,20 @@ def simulations_of(player: Player) -> int | None:
 def title_of(player: Player) -> str:
     """The player's search in words; its name if it takes no number of simulations."""
     number = simulations_of(player)
-    if number is None:
-        return player.name
-    return count_of(number, "simulation") if number else "without a search"
+    return player.name if number is None else count_of(number, "simulation") if number else "without a search"
 
 
 # --- for people ---
 
 
 def describe(player: Player, judgement: Judgement, phases: Mapping[str, tuple[int, int]]) -> str:
-    """A table with a line for each part of the game, and bars of the first figure by ply."""
+    """A table with a line for each part of the game."""
     rows = {"all": judgement.figures()} | {f"plies {k}": x for k, x in judgement.by_phase(phases).items()}
-    names = list(judgement.measures)
-    heads = "".join(f"{name.replace('_', ' '):>21}" for name in names)
+    heads = "".join(f"{name.replace('_', ' '):>21}" for name in judgement.measures)
     lines = [f"{title_of(player):<22}{'positions':>10}{heads}"]
     for row, figures in rows.items():
-        cells = "".join(f"{_cell(figures, name, judgement.measures[name]):>21}" for name in names)
+        cells = "".join(f"{_cell(figures, name, measure):>21}" for name, measure in judgement.measures.items())
         lines.append(f"{row:<22}{figures['positions']:>10}{cells}")
-    lines.append(f"\n{names[0].replace('_', ' ')} by ply")
-    plies = judgement.measures[names[0]].plies
-    for first in range(0, int(plies.max()) + 1, BAR_PLIES):
-        last = first + BAR_PLIES - 1
-        figures = judgement.figures(first, last)
-        if figures["positions"]:
-            bar = "#" * round(40 * figures[names[0]])
-            lines.append(f"{first:>5}-{last:<3} {bar:<40} {figures[names[0]]:.1%}")
     return "\n".join(lines)
 
 
@@ -180,27 +155,9 @@ def _cell(figures: Mapping[str, Any], name: str, measure: Measure) -> str:
     figure = figures[name]
     if figure is None:
         return "-"
-    if figures[f"{name}_interval"] is None:
+    if (interval := figures[f"{name}_interval"]) is None:
         return f"{figure:.3f}"
-    low, high = figures[f"{name}_interval"]
+    low, high = interval
     if measure.each is not None and measure.each.dtype == bool:
         return f"{figure:.1%} ({100 * low:.1f}-{100 * high:.1f})"
     return f"{figure:.3f} ({low:.3f}-{high:.3f})"
-
-
-def draw(path: Path, contestant: str, label: str, players: Sequence[Player], judgements: Sequence[Judgement]) -> None:
-    """The first figure by ply with its intervals, a line for each player; `label` says what it is."""
-    figure = new_figure()
-    axes = figure.add_subplot()
-    for player, judgement in zip(players, judgements, strict=True):
-        name, by_ply = next(iter(judgement.measures)), judgement.by_ply()
-        unknown = math.nan, math.nan
-        low, high = 100 * np.array([x[f"{name}_interval"] or unknown for x in by_ply.values()]).T
-        axes.plot(list(by_ply), [100 * x[name] for x in by_ply.values()], label=title_of(player))
-        axes.fill_between(list(by_ply), low, high, alpha=0.2)
-    axes.set_title(contestant, parse_math=False)
-    axes.set(xlabel="ply", ylabel=f"{label}, %")
-    axes.grid(alpha=0.3)
-    for text in axes.legend().get_texts():
-        text.set_parse_math(False)
-    save_figure(figure, path)

@@ -36,15 +36,12 @@ class Labelled:
 
 
 class Known(NamedTuple):
-    """A position of a file."""
+    """A position of a file, at a place for messages, with the scores that the file gives: its own, and of actions."""
 
     where: str
-    """Its place, for messages."""
     position: Position
     score: int | None
-    """The score that the file gives."""
     move_scores: dict[int, int]
-    """The scores that it gives of actions."""
 
 
 def read_positions(path: Path, game: Game) -> list[Known]:
@@ -57,10 +54,8 @@ def read_positions(path: Path, game: Game) -> list[Known]:
     for number, line in enumerate(read_bytes(path, MAX_FILE_BYTES).decode("utf-8-sig", "replace").split("\n"), 1):
         if not line.strip() or line.lstrip().startswith("%"):
             continue
-        where = f"{path}, line {number}"
-        parts = LINE.fullmatch(line.strip())
-        assert parts is not None
-        text, score, more = parts.groups()
+        where, parts = f"{path}, line {number}", LINE.fullmatch(line.strip())
+        text, score, more = parts.groups() if parts else (line, None, None)
         try:
             position = game.position(text)
             moves = {position.parse(move): int(its) for move, its in MOVE_SCORE.findall(more or "")}
@@ -91,9 +86,9 @@ def load_file(
     scores = solve(states)
     best = scores.max(axis=1)  # NO_SCORE is lower than any score
     for one, row, score in zip(known, scores, best.tolist(), strict=True):
-        given = {"": one.score} | {f" of {one.position.format(move)}": its for move, its in one.move_scores.items()}
-        true = [score, *(int(row[move]) for move in one.move_scores)]
-        for (which, said), right in zip(given.items(), true, strict=True):
+        given = [("", one.score, score)]
+        given += [(f" of {one.position.format(move)}", said, int(row[move])) for move, said in one.move_scores.items()]
+        for which, said, right in given:
             if said not in (None, right):
                 raise InputError(f"{one.where}: the score{which} is {right}, not {said}; correct it or leave it out")
     return Labelled([one.where.rpartition(", ")[2] for one in known], states, scores, states, best)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,14 +44,11 @@ _make_key, _uniform = plain(make_key), plain(uniform)
 """Compiling them takes half a second, and a match has few draws."""
 
 
-@dataclass(frozen=True)
-class Balance:
+class Balance(NamedTuple):
     """The condition that balanced openings fulfil."""
 
     are_balanced: AreBalanced
     """`bool[n]` of `states uint64[n, K]`."""
-    words: str
-    """The end of the sentence that begins with "random plies to"."""
     by_net: bool
     """A shipped net judges, which takes about a second for each opening; else the game's solver."""
 
@@ -63,29 +60,14 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
     if kind != "balanced":
         return None
     if loaded.make_balance is not None:
-        return Balance(loaded.make_balance(loaded.game), describe_balance(loaded), by_net=False)
-    if JUDGE in loaded.nets:
-        return Balance(_by_net(loaded), describe_balance(loaded), by_net=True)
-    raise InvalidSetting(
-        f"nothing tells which openings of {loaded.game.name} are balanced, since it has no solver and no shipped net: "
-        f"choose {option('openings', 'random')}"
-    )
-
-
-def describe_balance(loaded: LoadedGame) -> str:
-    """The end of the sentence that begins with "random plies to"."""
-    if loaded.make_balance is not None:
-        return "a position that neither player wins if both are perfect"
-    return (
-        f"a position whose expected score is {50 * (1 - EVEN):.0f} to {50 * (1 + EVEN):.0f}% "
-        f"by the shipped net with {SIMULATIONS} simulations"
-    )
-
-
-def _by_net(loaded: LoadedGame) -> AreBalanced:
-    """Asks a search of the shipped net. Its library and threads are fixed, so that a seed has the same openings."""
+        return Balance(loaded.make_balance(loaded.game), by_net=False)
+    if JUDGE not in loaded.nets:
+        raise InvalidSetting(
+            f"nothing tells which openings of {loaded.game.name} are balanced, since it has no solver and no shipped "
+            f"net: choose {option('openings', 'random')}"
+        )
     net = load_net(JUDGE, loaded, "cpu")
-    net.use_inference("torch")
+    net.use_inference("torch")  # and one thread, so that a seed has the same openings everywhere
     judge = make_player(net, loaded, simulations=SIMULATIONS)
 
     def are_balanced(states: np.ndarray) -> np.ndarray:
@@ -94,12 +76,7 @@ def _by_net(loaded: LoadedGame) -> AreBalanced:
         assert values is not None
         return np.abs(values) <= EVEN
 
-    return are_balanced
-
-
-def plies_of(kind: str) -> int | None:
-    """`opening_plies` of `Arena` for openings of this kind: 0 for `none`, else None, so that it chooses."""
-    return 0 if kind == "none" else None
+    return Balance(are_balanced, by_net=True)
 
 
 def describe_openings(kind: str, plies: int, game: Game) -> str:
@@ -107,8 +84,13 @@ def describe_openings(kind: str, plies: int, game: Game) -> str:
     if plies == 0:
         return "Every game begins at the start position, so players without randomness repeat their games."
     what = f"{plies} random {'ply' if plies == 1 else 'plies'}"
-    if kind == "balanced":
-        what += f" to {describe_balance(registry.of(game))}"
+    if kind == "balanced" and registry.of(game).make_balance is not None:
+        what += " to a position that neither player wins if both are perfect"
+    elif kind == "balanced":
+        what += (
+            f" to a position whose expected score is {50 * (1 - EVEN):.0f} to {50 * (1 + EVEN):.0f}% by the shipped "
+            f"net with {SIMULATIONS} simulations"
+        )
     off = f"with {option('openings', 'none')} all games begin at the start position"
     return f"The two games of each pair begin with the same {what}, and the players swap sides; {off}."
 
@@ -121,8 +103,7 @@ class Openings:
     """
 
     def __init__(self, game: Game, plies: int, seed: int, balance: Balance | None = None):
-        self.plies = plies
-        self._balance, self._drawn = balance, list[Position]()
+        self.plies, self._drawn = plies, list[Position]()
         self._source = _draw_balanced(game, plies, seed, balance)
 
     @property
@@ -136,17 +117,13 @@ class Openings:
         return self._drawn[:count]
 
     def of_pair(self, pair: int) -> Position:
-        """The opening of the pair of games of this number; the first ones come again if the game has no more."""
-        self.first(pair + 1)
-        return self._drawn[pair % len(self._drawn)]
+        """The opening of the pair of games of this number; the first ones come again if the game has no more.
 
-    def some(self, count: int) -> list[Position]:
-        """As `first`; raises InvalidSetting if the game has none."""
-        openings = self.first(count)
-        if not openings:
-            what = "ends the game" if self._balance is None else "is over or not balanced"
-            raise InvalidSetting(f"every opening of {count_of(self.plies, 'ply')} {what}: choose fewer opening plies")
-        return openings
+        Raises InvalidSetting if it has none.
+        """
+        if not self.first(pair + 1):
+            raise InvalidSetting(f"there is no opening of {count_of(self.plies, 'ply')}: choose fewer opening plies")
+        return self._drawn[pair % len(self._drawn)]
 
 
 MOST_USELESS = 10
@@ -161,10 +138,9 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
     those of later pairs when these begin.
     """
     best: Openings | None = None
-    useless = 0
-    least = LEAST_PLIES if balance and balance.by_net else 2
-    if balance and balance.by_net:
-        num_pairs = min(num_pairs, AT_ONCE)
+    useless, least = 0, 2
+    if balance is not None and balance.by_net:
+        least, num_pairs = LEAST_PLIES, min(num_pairs, AT_ONCE)
     for plies in (*range(least, game.max_plies), *range(least - 1, -1, -1)):
         if plies > least and balance is None and useless > MOST_USELESS:
             continue
@@ -176,17 +152,16 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
             useless = MOST_USELESS + 1  # all games are over by then
         if found.num_drawn == num_pairs:
             break
-    if best is None and balance is None:
-        raise InvalidSetting(f"every game of {game.name} is over at its start, so there is nothing to play")
     if best is None:
-        raise InvalidSetting(f"{game.name} has no balanced opening: choose {option('openings', 'random')}")
+        what = f"balanced opening: choose {option('openings', 'random')}" if balance else "position that is not over"
+        raise InvalidSetting(f"{game.name} has no {what}")
     return best
 
 
 def announce_choice(balance: Balance | None) -> None:
     """Says that balanced openings are about to be drawn, since that takes a while."""
     if balance is not None:
-        logger.info("choosing openings: random plies to %s (minutes if there are thousands of games)", balance.words)
+        logger.info("choosing balanced openings, which takes minutes if there are thousands of games")
 
 
 def warn_of_few(num_openings: int, num_games: int) -> None:
@@ -195,19 +170,16 @@ def warn_of_few(num_openings: int, num_games: int) -> None:
     if num_openings < num_pairs:
         logger.warning(
             "there are only %s for %s of games, so some are played again: players without randomness then repeat "
-            "their games, and intervals become too narrow",
-            count_of(num_openings, "different opening"),
+            "their games, and intervals become too narrow", count_of(num_openings, "different opening"),
             count_of(num_pairs, "pair"),
-        )
+        )  # fmt: skip
 
 
 def _draw_balanced(game: Game, plies: int, seed: int, balance: Balance | None) -> Iterator[Position]:
-    """The positions of `_draw_all` that are balanced."""
     drawn = _draw_all(game, plies, seed)
     if balance is None:
         yield from drawn
-        return
-    while piece := list(islice(drawn, AT_ONCE)):
+    while balance and (piece := list(islice(drawn, AT_ONCE))):
         fits = balance.are_balanced(np.array([position.state for position in piece]))
         yield from (position for position, fit in zip(piece, fits, strict=True) if fit)
 
@@ -227,7 +199,9 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
             choices = [action for action in position.legal_actions if action not in avoided]
             if not choices:
                 break
-            action = choices[_draw_below(len(choices), seed, draw, position.ply)]
+            with np.errstate(over="ignore"):  # the hash of a key is meant to overflow
+                share = _uniform(_make_key(seed, draw, position.ply, OPENING), len(choices))
+            action = choices[int(share * len(choices))]
             child = position.play(action)
             if place(child) in spent:
                 avoided.add(action)
@@ -238,12 +212,6 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
             yield position
 
 
-def _draw_below(count: int, seed: int, draw: int, ply: int) -> int:
-    """A random number from 0 to `count` - 1."""
-    with np.errstate(over="ignore"):  # the hash of a key is meant to overflow
-        return int(_uniform(_make_key(seed, draw, ply, OPENING), count) * count)
-
-
 def _places(game: Game) -> Callable[[Position], tuple[int, bytes]]:
     """A key for every position, which mirror images share.
 
@@ -251,9 +219,5 @@ def _places(game: Game) -> Callable[[Position], tuple[int, bytes]]:
     """
     if isinstance(game, PythonGame):
         return lambda position: (position.ply, bytes([position.to_play]) + position.observation.tobytes())
-    kernels = kernels_of(game)
-
-    def place(position: Position) -> tuple[int, bytes]:
-        return position.ply, kernels.canonical(position.state[None])[0].tobytes()
-
-    return place
+    canonical = kernels_of(game).canonical
+    return lambda position: (position.ply, canonical(position.state[None])[0].tobytes())

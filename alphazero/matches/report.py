@@ -12,7 +12,7 @@ from alphazero.invocation import option
 from alphazero.matches.intervals import elo_difference, elo_interval, finite, show_share, superiority
 from alphazero.matches.openings import describe_openings
 from alphazero.matches.result import MatchResult
-from alphazero.matches.sprt import Sprt
+from alphazero.matches.sprt import BOUND, Sprt
 
 ENDED = (
     "The test ended the match, so the score leans towards the verdict, and its interval holds the true score in fewer "
@@ -37,20 +37,11 @@ def records_of(
             continue
         words = words_of(game.start(), actions)
         seconds = round(seconds[0], 6), round(seconds[1], 6)  # as a file has them: what is said once is said again
-        swapped = number % 2 == 1
-        found.append(
-            GameRecord(
-                game=loaded_as,
-                number=number,
-                contestants=contestants[::-1] if swapped else contestants,
-                opening=tuple(words[: result.opening_plies]),
-                moves=tuple(words[result.opening_plies :]),
-                result=RESULTS[-outcome if swapped else outcome],
-                seconds=seconds[::-1] if swapped else seconds,
-                seed=seed,
-                forfeit=forfeit,
-            )
-        )
+        opening, moves = tuple(words[: result.opening_plies]), tuple(words[result.opening_plies :])
+        names = contestants
+        if number % 2 == 1:
+            names, outcome, seconds = names[::-1], -outcome, seconds[::-1]
+        found.append(GameRecord(loaded_as, number, names, opening, moves, RESULTS[outcome], seconds, seed, forfeit))
     return found
 
 
@@ -93,14 +84,14 @@ def describe(
 
 def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
     """The verdict on the first contestant in words."""
-    ratio, (low, high) = test.log_likelihood_ratio(result.pairs), test.bounds
+    ratio = test.log_likelihood_ratio(result.pairs)
     verdict = {
         "H1": f"H1 accepted: {name} is stronger by more than {test.elo0:g} points",
         "H0": f"H0 accepted: {name} is not stronger by {test.elo1:g} points or more",
         None: f"not decided: give it more {option('games')}",
     }[test.verdict(result.pairs)]
     return (
-        f"{verdict} (log-likelihood ratio {ratio:.2f} of {low:.2f} to {high:.2f}, "
+        f"{verdict} (log-likelihood ratio {ratio:.2f} of {-BOUND:.2f} to {BOUND:.2f}, "
         f"{count_of(sum(result.pairs), 'different pair')})"
     )
 
@@ -129,11 +120,9 @@ def as_json(
                 "score": score,
                 "score_interval": interval,
                 "superiority": superiority(wins, losses),
-                "ms_per_move": ms_per_move,
+                "ms_per_move": ms,
             }
-            for name, (wins, losses, score, interval), ms_per_move in zip(
-                contestants, sides, result.ms_per_move, strict=True
-            )
+            for name, (wins, losses, score, interval), ms in zip(contestants, sides, result.ms_per_move, strict=True)
         ],
         "game": game_name,
         "seed": seed,
@@ -144,21 +133,18 @@ def as_json(
         "distinct_games": result.distinct_games,
         "openings": openings,
         "opening_plies": result.opening_plies,
-        **({} if test is None else {"sprt": test_as_json(test, result)}),
+        **({"sprt": _test_as_json(test, result)} if test else {}),
     }
 
 
-def test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
+def _test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
     """The test's verdict, `H0`, `H1` or null, and the figures behind it.
 
     A match that it has ended has a biased score: it ends sooner where chance is on the verdict's side.
     """
+    verdict = test.verdict(result.pairs)
     return {
-        "elo0": test.elo0,
-        "elo1": test.elo1,
-        "verdict": test.verdict(result.pairs),
-        "ended_the_match": test.verdict(result.pairs) is not None,
-        "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs),
-        "bounds": list(test.bounds),
+        "elo0": test.elo0, "elo1": test.elo1, "verdict": verdict, "ended_the_match": verdict is not None,
+        "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs), "bounds": [-BOUND, BOUND],
         "pairs": list(result.pairs),
-    }
+    }  # fmt: skip

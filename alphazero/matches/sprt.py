@@ -18,6 +18,9 @@ from scipy.optimize import brentq
 from alphazero.errors import InvalidSetting, quote
 from alphazero.settings import check_ranges
 
+ERROR = 0.05
+BOUND = math.log((1 - ERROR) / ERROR)
+"""The log-likelihood ratio at which H1 is accepted; at its negative H0 is."""
 PAIR_SCORES = np.array([0.0, 0.25, 0.5, 0.75, 1.0])
 """The scores that a pair can have, in points per game."""
 LITTLE = 1e-3
@@ -26,14 +29,13 @@ LITTLE = 1e-3
 
 @dataclass(frozen=True)
 class Sprt:
-    """The test of H0 "at most `elo0` points stronger" against H1 "at least `elo1`"."""
+    """The test of H0 "at most `elo0` points stronger" against H1 "at least `elo1`".
+
+    It accepts H1 with a probability of `ERROR` although the difference is `elo0`, and H0 although it is `elo1`.
+    """
 
     elo0: float
     elo1: float
-    alpha: float = 0.05
-    """Probability that H1 is accepted although the difference is `elo0`."""
-    beta: float = 0.05
-    """Probability that H0 is accepted although the difference is `elo1`."""
 
     def __post_init__(self) -> None:
         check_ranges(self, "the SPRT's", elo0=(-2000, 2000), elo1=(-2000, 2000))
@@ -51,11 +53,6 @@ class Sprt:
             raise InvalidSetting(f"--sprt takes two Elo differences, as in --sprt 0,20, not {quote(text)}") from None
         return cls(elo0, elo1)
 
-    @property
-    def bounds(self) -> tuple[float, float]:
-        """The log-likelihood ratios at which H0 and H1 are accepted."""
-        return math.log(self.beta / (1 - self.alpha)), math.log((1 - self.beta) / self.alpha)
-
     def log_likelihood_ratio(self, pairs: Sequence[int]) -> float:
         """The log-likelihood ratio of H1 over H0; `pairs`: how many pairs brought 0, 1/2, 1, 3/2 and 2 points."""
         if sum(pairs) == 0:
@@ -67,8 +64,8 @@ class Sprt:
 
     def verdict(self, pairs: Sequence[int]) -> str | None:
         """`H0` or `H1`, or None while it is open."""
-        ratio, (low, high) = self.log_likelihood_ratio(pairs), self.bounds
-        return "H0" if ratio <= low else "H1" if ratio >= high else None
+        ratio = self.log_likelihood_ratio(pairs)
+        return "H0" if ratio <= -BOUND else "H1" if ratio >= BOUND else None
 
 
 def expected_score(elo: float) -> float:

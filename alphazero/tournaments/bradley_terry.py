@@ -24,11 +24,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
-from scipy.sparse import csr_array, eye_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import logsumexp, ndtr, softmax
 
@@ -45,6 +43,8 @@ FEW = 6
 """Names that a warning lists in full."""
 WIN, DRAW, LOSS = 0, 1, 2
 """Outcomes, seen by the first player."""
+SIGNS = np.array([[1.0], [-1.0], [1.0]])
+"""The signs in d of the first player's strength, the second's, and the advantage."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,13 @@ class Ratings:
         measure: where one of two has won every game, both grow without end, and the error grows faster (Hauck and
         Donner 1977).
         """
-        return self._model.evidence(i, j)
+        model, found = self._model, self._model.parameters
+        merged = np.arange(len(found)) - (np.arange(len(found)) > j)  # j becomes i, and all after it move up
+        merged[j] = merged[i]
+        start, precision = np.delete(found, j), np.delete(np.full(len(found), PRECISION), j)
+        start[merged[i]], precision[merged[i]] = (found[i] + found[j]) / 2, 2 * PRECISION
+        _, loss = model.fit(merged[model.places], start, precision)
+        return math.copysign(math.sqrt(max(0.0, 2 * (loss - model.loss))), found[i] - found[j])
 
     def difference(self, i: int, j: int) -> tuple[float, float]:
         """The rating of i less that of j, and half the width of its 95% interval."""
@@ -93,148 +99,108 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
     """The likeliest ratings for `games int64[n, n, 3]`: wins, draws and losses of i beginning against j.
 
     Standard errors are those of the observed information (the curvature of the log-likelihood, with the prior's), where
-    draws are as rare as the games allow: see `_rarer_draws`. They take the games as independent; of two games from one
-    opening with the colours swapped that is not true, which makes the errors too large rather than too small.
+    draws are as rare as the games allow. They take the games as independent; of two games from one opening with the
+    colours swapped that is not true, which makes the errors too large rather than too small.
     """
-    first, second = np.nonzero(games.sum(axis=2))
-    num_players = len(games)
-    model = _Model(first, second, games[first, second].astype(np.float64), num_players)
-    parameters = model.parameters
-    draw_weight = math.exp(parameters[-1]) if model.has_draws else 0.0  # without draws their weight v is 0
-    points, slope = _in_elo(parameters, draw_weight, num_players + 1)
-    if draw_weight > 0:
-        parameters = _rarer_draws(parameters, draw_weight, model.covariance(parameters)[-1, -1])
-        _, slope = _in_elo(parameters, math.exp(parameters[-1]), num_players + 1)
-    covariance = model.covariance(parameters)
-    covariance, elo = slope @ covariance @ slope.T, points[:num_players]
-    of_ratings = covariance[:num_players, :num_players]
+    model, n = _Model(games), len(games)
+    found, draws = model.parameters, model.draw_weight(model.parameters)
+    points = ELO * 2 / (2 + draws) * found[: n + 1]
+    if draws:
+        # Errors in points grow with s, the share of decisive games, which is known badly if there are few of them: with
+        # the likeliest s, three players with nothing but draws would have errors near 0. So this s is that of
+        # z^2 = 3.84 more decisive games between equals; after draws alone it is the upper limit of Wilson's interval.
+        # N games of equals give ln v the variance 1 / (N s (1 - s)), and with the additional games
+        # v' = v / (1 + z^2 / (N s)), which is v / (1 + z^2 (1 - s) variance).
+        variance, found = model.covariance(found)[-1, -1], found.copy()
+        found[-1] -= math.log1p(Z_95**2 * draws / (2 + draws) * variance)
+    rarer = model.draw_weight(found)
+    slope = np.eye(n + 1, len(found))  # of the points, over their scale, with the parameters
+    if draws:
+        slope[:, -1] = -rarer / (2 + rarer) * found[: n + 1]
+    slope *= ELO * 2 / (2 + rarer)
+    covariance = slope @ model.covariance(found) @ slope.T
+    known = np.diagonal(model.curvature(model.places, found))[
+        :n
+    ]  # what the games say of each rating if all others were known
+    weights = known / known.sum() if known.any() else np.full(n, 1 / n)
+    to_level, of_ratings = np.eye(n) - weights, covariance[:n, :n]
+    variances = np.einsum("ij,jk,ik->i", to_level, of_ratings, to_level)
     return Ratings(
-        elo=elo - (elo.mean() if anchor is None else elo[anchor]),
+        elo=points[:n] - (points[:n].mean() if anchor is None else points[anchor]),
         covariance=of_ratings,
-        errors=_errors(of_ratings, model.information(parameters)[:num_players]),
-        advantage=float(points[num_players]),
-        advantage_error=Z_95 * math.sqrt(covariance[num_players, num_players]),
-        draw_rate=draw_weight / (2 + draw_weight),
+        errors=Z_95 * np.sqrt(np.maximum(variances, 0.0)),
+        advantage=float(points[n]),
+        advantage_error=Z_95 * math.sqrt(covariance[n, n]),
+        draw_rate=draws / (2 + draws),
         _model=model,
     )
-
-
-def _rarer_draws(parameters: np.ndarray, draw_weight: float, variance: float) -> np.ndarray:
-    """The parameters with a smaller weight of draws, for the errors; `variance` is that of ln v.
-
-    Errors in points grow with s, the share of decisive games, which is known badly if there are few of them: with the
-    likeliest s, three players with nothing but draws would have errors near 0. So this s is that of z^2 = 3.84 more
-    decisive games between equals; after draws alone it is the upper limit of Wilson's interval. N games of equals give
-    ln v the variance 1 / (N s (1 - s)), and with the additional games v' = v / (1 + z^2 / (N s)), which is
-    v / (1 + z^2 (1 - s) variance).
-    """
-    draw_rate = draw_weight / (2 + draw_weight)
-    rarer = parameters.copy()
-    rarer[-1] -= math.log1p(Z_95**2 * draw_rate * variance)
-    return rarer
-
-
-def _in_elo(parameters: np.ndarray, draw_weight: float, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The first `count` parameters in Elo points, and how these change with all parameters `[count, k]`."""
-    scale = ELO * 2 / (2 + draw_weight)
-    slope = scale * np.eye(count, len(parameters))
-    if draw_weight > 0:
-        slope[:, -1] = -scale * draw_weight / (2 + draw_weight) * parameters[:count]
-    return scale * parameters[:count], slope
 
 
 class _Model:
     """The likeliest parameters `[k]`, in natural units: n ratings, the advantage, and ln v if there are draws."""
 
-    def __init__(self, first: np.ndarray, second: np.ndarray, counts: np.ndarray, num_players: int):
-        """`counts float64[m, 3]`: outcomes of the games in which `first` begins against `second`, both `int64[m]`."""
-        self._counts, self._weights, self.has_draws = counts, counts.sum(axis=1), bool(counts[:, DRAW].any())
-        rows, ones = np.arange(len(first)), np.ones(len(first))
-        self._signs = csr_array(
-            (
-                np.concatenate([ones, -ones, ones]),
-                (np.tile(rows, 3), np.concatenate([first, second, np.full(len(first), num_players)])),
-            ),
-            (len(first), num_players + 1 + self.has_draws),
-        )
-        """`[m, k]`: d follows so from the parameters."""
-        count = self._signs.shape[1]
-        self.parameters, self._loss = self._fit(eye_array(count, format="csr"), np.zeros(count))
+    def __init__(self, games: np.ndarray):
+        """`games`: as for `rate`."""
+        first, second = np.nonzero(games.sum(axis=2))
+        self.places = np.stack([first, second, np.full(len(first), len(games))])
+        """`int64[3, m]`: of each of m pairs the places of the parameters that make d, with the signs SIGNS."""
+        self._counts = games[first, second].T.astype(np.float64)
+        self._weights, self._has_draws = self._counts.sum(axis=0), bool(self._counts[DRAW].any())
+        count = len(games) + 1 + self._has_draws
+        self.parameters, self.loss = self.fit(self.places, np.zeros(count), np.full(count, PRECISION))
 
-    def _fit(self, basis: Any, start: np.ndarray) -> tuple[np.ndarray, float]:
-        """The likeliest x `[r]` for the parameters `basis [k, r]` times x, with ln v last, and its loss."""
-        signs, prior = self._signs @ basis, PRECISION * (basis.T @ basis).toarray()
+    def draw_weight(self, x: np.ndarray) -> float:
+        """The weight v of draws; 0 if there are none."""
+        return math.exp(x[-1]) if self._has_draws else 0.0
+
+    def fit(self, places: np.ndarray, start: np.ndarray, precision: np.ndarray) -> tuple[np.ndarray, float]:
+        """The likeliest parameters `[r]` at such places, with priors of that precision, and their loss."""
 
         def loss(x: np.ndarray) -> float:
-            logits = self._logits(signs, x)
-            return float(self._weights @ logsumexp(logits, axis=1) - self._logit_sum(logits) + x @ prior @ x / 2)
+            logits = self._logits(places, x)
+            return float(
+                self._weights @ logsumexp(logits, axis=0) - (self._counts * logits).sum() + precision @ x**2 / 2
+            )
 
         def gradient(x: np.ndarray) -> np.ndarray:
-            surplus = self._weights[:, None] * self._shares(signs, x) - self._counts
-            slope: np.ndarray = signs.T @ ((surplus[:, WIN] - surplus[:, LOSS]) / 2) + prior @ x
-            slope[-1] += self.has_draws * surplus[:, DRAW].sum()
+            surplus = self._weights * softmax(self._logits(places, x), axis=0) - self._counts
+            slope = _at(places, (surplus[WIN] - surplus[LOSS]) / 2, len(x)) + precision * x
+            slope[-1] += self._has_draws * surplus[DRAW].sum()
             return slope
 
         def curvature(x: np.ndarray) -> np.ndarray:
-            return self._curvature(signs, x) + prior
+            return self.curvature(places, x) + np.diag(precision)
 
         found = minimize(loss, start, jac=gradient, hess=curvature, method="trust-exact", options={"gtol": 1e-8})
         return found.x, float(found.fun)
 
-    def evidence(self, i: int, j: int) -> float:
-        """As `Ratings.evidence`."""
-        start, basis = self.parameters.copy(), np.eye(len(self.parameters))
-        basis[j, i], start[i] = 1.0, (start[i] + start[j]) / 2
-        others = np.arange(len(start)) != j
-        _, loss = self._fit(csr_array(basis[:, others]), start[others])
-        return math.copysign(math.sqrt(max(0.0, 2 * (loss - self._loss))), self.parameters[i] - self.parameters[j])
-
     def covariance(self, x: np.ndarray) -> np.ndarray:
         """`float64[k, k]` of the parameters x."""
-        found: np.ndarray = np.linalg.inv(self._curvature(self._signs, x) + PRECISION * np.eye(len(x)))
+        found: np.ndarray = np.linalg.inv(self.curvature(self.places, x) + PRECISION * np.eye(len(x)))
         return found
 
-    def information(self, x: np.ndarray) -> np.ndarray:
-        """`float64[k]`: what the games say of each parameter if all others were known."""
-        return np.diagonal(self._curvature(self._signs, x))
-
-    def _logits(self, signs: Any, x: np.ndarray) -> np.ndarray:
-        """`float64[m, 3]` of each outcome; minus infinity for draws if there are none."""
-        half = signs @ x / 2
-        draw = x[-1] if self.has_draws else -np.inf
-        return np.stack([half, np.full(len(half), draw), -half], axis=1)
-
-    def _logit_sum(self, logits: np.ndarray) -> float:
-        """The sum of the logits of all outcomes that came."""
-        came = self._counts > 0
-        return float(self._counts[came] @ logits[came])
-
-    def _shares(self, signs: Any, x: np.ndarray) -> np.ndarray:
-        """Probability of each outcome, `float64[m, 3]`."""
-        shares: np.ndarray = softmax(self._logits(signs, x), axis=1)
-        return shares
-
-    def _curvature(self, signs: Any, x: np.ndarray) -> np.ndarray:
+    def curvature(self, places: np.ndarray, x: np.ndarray) -> np.ndarray:
         """`float64[r, r]`: the games' part of the second derivatives of the loss."""
-        shares = self._shares(signs, x)
-        lead, decisive = shares[:, WIN] - shares[:, LOSS], shares[:, WIN] + shares[:, LOSS]
-        by_distance = signs.multiply((self._weights * (decisive - lead**2) / 4)[:, None]).tocsr()
-        found: np.ndarray = (signs.T @ by_distance).toarray()
-        if self.has_draws:
-            mixed = signs.T @ (-self._weights * shares[:, DRAW] * lead / 2)
+        shares, found = softmax(self._logits(places, x), axis=0), np.zeros((len(x), len(x)))
+        lead, decisive = shares[WIN] - shares[LOSS], shares[WIN] + shares[LOSS]
+        by_distance = self._weights * (decisive - lead**2) / 4
+        np.add.at(found, (places[:, None], places[None]), SIGNS[:, None] * SIGNS[None] * by_distance)
+        if self._has_draws:
+            mixed = _at(places, -self._weights * shares[DRAW] * lead / 2, len(x))
             found[-1] += mixed
             found[:, -1] += mixed
-            found[-1, -1] += self._weights @ (shares[:, DRAW] * decisive)
+            found[-1, -1] += self._weights @ (shares[DRAW] * decisive)
         return found
 
+    def _logits(self, places: np.ndarray, x: np.ndarray) -> np.ndarray:
+        """`float64[3, m]` of each outcome; draws have none to speak of if there are none."""
+        half = (SIGNS * x[places]).sum(axis=0) / 2
+        return np.stack([half, np.full(len(half), x[-1] if self._has_draws else -1e9), -half])
 
-def _errors(covariance: np.ndarray, information: np.ndarray) -> np.ndarray:
-    """`Ratings.errors`, from the ratings' covariance `[n, n]` and the weight `[n]` of each in the field's level."""
-    total = information.sum()
-    weights = information / total if total > 0 else np.full(len(information), 1 / len(information))
-    contrast = np.eye(len(covariance)) - weights[None, :]
-    variances = np.einsum("ij,jk,ik->i", contrast, covariance, contrast)
-    return Z_95 * np.sqrt(np.maximum(variances, 0.0))
+
+def _at(places: np.ndarray, values: np.ndarray, count: int) -> np.ndarray:
+    """`float64[count]`: the sums of `values [m]`, with the signs SIGNS, at their places `[3, m]`."""
+    return np.bincount(places.ravel(), (SIGNS * values).ravel(), count)
 
 
 def warnings(games: np.ndarray, names: Sequence[str]) -> list[str]:

@@ -1,15 +1,4 @@
-"""A tournament's settings as a file of TOML, for `alphazero tournament`.
-
-contestants = ["runs/c4", "runs/c4:10", "minimax:4", "random"]
-game = "connect4"
-kind = "gauntlet"       # or "round-robin", which is the default
-games = 100             # of each pair
-simulations = 200
-seed = 0
-openings = "balanced"   # or "random", which is the default, or "none"
-adaptive = true
-anchor = "random"       # its rating is 0
-"""
+"""A tournament's settings as a file of TOML, such as benchmarks/studies/simulations.toml."""
 
 from __future__ import annotations
 

@@ -11,13 +11,12 @@ is played again. Contestants and games may be added later. Everything else must 
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -27,30 +26,14 @@ from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.invocation import option
-from alphazero.matches.openings import (
-    JUDGE,
-    Balance,
-    Openings,
-    announce_choice,
-    balance_of,
-    choose_openings,
-    plies_of,
-    warn_of_few,
-)
+from alphazero.matches.openings import JUDGE, Openings, announce_choice, balance_of, choose_openings, warn_of_few
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import checkpoint_of
 from alphazero.settings import settings_changed
-from alphazero.storage.files import (
-    drop_torn_line,
-    read_sealed_json,
-    remove_stray_temporary_files,
-    write_sealed_json,
-)
+from alphazero.storage.files import drop_torn_line, read_sealed_json, remove_stray_temporary_files, write_sealed_json
 from alphazero.storage.folder_lock import HOLDER, LOCK, FolderLock
 from alphazero.storage.manifest import CONFIG
 from alphazero.storage.schema import Count, Sha256, Text, check
-
-logger = logging.getLogger(__name__)
 
 FORMAT = 1
 SETTINGS, GAMES = "tournament.json", "all_games.jsonl"
@@ -62,10 +45,10 @@ MOST_GAMES = 1_000_000
 """Games of a pair that a tournament may ask for."""
 MOST = 5
 """An adaptive tournament gives a pair at most this many times the games."""
+ADVICE = "; bring it back or choose another folder"
 
 
-@dataclass(frozen=True)
-class Pairing:
+class Pairing(NamedTuple):
     """A match: the first contestant begins in the games with even numbers."""
 
     first: str
@@ -138,9 +121,10 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
         self._lock = FolderLock(path)
         try:
             remove_stray_temporary_files(path)
-            self._targets: dict[Pairing, int] = {}
-            self._gone: set[str] = set()
-            """Contestants of a ladder whose nets were removed; their games stay in the folder, and count no more."""
+            self.targets: dict[Pairing, int] = {}
+            """The number of games that each pair is to play."""
+            self._gone: dict[Pairing, int] = {}
+            """The pairs of a ladder of whom one's net was removed; their games stay in the folder, and do not count."""
             self._checked = 0
             """Openings of which it is known that the games of the folder have begun with them."""
             self._begin(loaded)
@@ -156,23 +140,12 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    @property
-    def targets(self) -> Mapping[Pairing, int]:
-        """The number of games that each pair is to play."""
-        return self._targets
-
-    @property
-    def num_games(self) -> int:
-        """Games to be played in all."""
-        return sum(games for pairing, games in self._targets.items() if not self._is_gone(pairing))
-
     def missing(self) -> dict[Pairing, list[int]]:
         """The numbers of the games that are still to be played, for each pair that has some."""
         there = {key_of(record) for record in self.records}
         missing = {
             pairing: [number for number in range(games) if (pairing, number) not in there]
-            for pairing, games in self._targets.items()
-            if not self._is_gone(pairing)
+            for pairing, games in self.targets.items()
         }
         return {pairing: numbers for pairing, numbers in missing.items() if numbers}
 
@@ -185,82 +158,76 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
     def add_games(self, pairings: Iterable[Pairing]) -> None:
         """Lets the pairs play as many games again as they should have at first, up to `MOST` times as many."""
         games = self._tournament.games
-        more = {
-            pairing: self._targets[pairing] + games
-            for pairing in pairings
-            if self._targets[pairing] + games <= MOST * games
-        }
-        if more:
-            self._targets |= more
+        if more := [pairing for pairing in pairings if self.targets[pairing] + games <= MOST * games]:
+            self.targets |= {pairing: self.targets[pairing] + games for pairing in more}
             self._save()
 
     def openings(self, num_games: int) -> list[Position]:
-        """The openings of a pair that plays so many games: one for two of them, or all that there are."""
+        """The openings of a pair that plays so many games: one for two of them, or all that there are.
+
+        Raises InvalidSetting if games of the folder have other openings, as those of another version may.
+        """
         pairs = (num_games + 1) // 2
         if pairs > self._openings.num_drawn:
             announce_choice(self._balance)
-        openings = self._openings.some(pairs)
+        openings = self._openings.first(pairs)
         if pairs > self._checked:
+            drawn = [tuple(words_of(self._game.start(), opening.actions)) for opening in openings]
+            begun = ((record.number // 2, record.opening) for record in self.records)
+            if any(opening != drawn[pair] for pair, opening in begun if pair < len(drawn)):
+                raise InvalidSetting(
+                    f"{self.path} was begun with other openings than those that its seed gives now, so its pairs would "
+                    f"no longer play the same ones: choose another {option('folder')}"
+                )
             self._checked = pairs
-            self._check_begun_with(openings)
-            if plies_of(self._tournament.openings) is None:
+            if self._tournament.openings != "none":
                 warn_of_few(len(openings), num_games)
         return openings
 
-    def _check_begun_with(self, openings: Sequence[Position]) -> None:
-        """Raises InvalidSetting if games of the folder have other openings, as those of another version may."""
-        drawn = [tuple(words_of(self._game.start(), opening.actions)) for opening in openings]
-        pairs = ((record.number // 2, record.opening) for record in self.records)
-        if any(opening != drawn[pair] for pair, opening in pairs if pair < len(drawn)):
-            raise InvalidSetting(
-                f"{self.path} was begun with other openings than those that its seed gives now, so its pairs would no "
-                f"longer play the same ones: choose another {option('folder')}"
-            )
-
     def _begin(self, loaded: LoadedGame) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
-        tournament, now, most = (
-            self._tournament,
-            _as_saved(self._tournament, loaded, self._balance),
-            self._game.max_plies,
-        )
-        if (self.path / SETTINGS).exists():
+        tournament, balance, where, judge = self._tournament, self._balance, self.path / SETTINGS, None
+        if balance is not None and balance.by_net and (found := checkpoint_of(ContestantText.parse(JUDGE), loaded)):
+            judge = found[1]
+        now = self._settings = SavedTournament(
+            FORMAT, tournament.game, tournament.kind, tournament.seed, tournament.simulations, tournament.openings,
+            name_rules(loaded.game), judge, tournament.games,
+            {name: tournament.weights.get(name) for name in tournament.contestants}, 0, [],
+        )  # fmt: skip
+        if where.exists():
             saved = read_settings(self.path)
-            self._check(saved, now)
-            self._gone = saved.contestants.keys() - now.contestants.keys()
+            _check(self.path, saved, now)
+            for first, second, games in saved.pairings:
+                there = {first, second} <= now.contestants.keys()
+                (self.targets if there else self._gone)[Pairing(first, second)] = games
             now.contestants = saved.contestants | now.contestants
-            self._targets = {Pairing(first, second): games for first, second, games in saved.pairings}
             now.opening_plies = saved.opening_plies
-            if now.opening_plies >= most:
+            if now.opening_plies >= loaded.game.max_plies:
                 raise StorageError(
-                    f"{self.path / SETTINGS} asks for {count_of(now.opening_plies, 'opening ply')}, and {loaded.name} "
-                    f"takes fewer than {most:,}; bring it back or choose another folder"
+                    f"{where} asks for {count_of(now.opening_plies, 'opening ply')}, and {loaded.name} takes fewer "
+                    f"than {loaded.game.max_plies:,}{ADVICE}"
                 )
-            self._openings = Openings(loaded.game, now.opening_plies, tournament.seed, self._balance)
+            self._openings = Openings(loaded.game, now.opening_plies, tournament.seed, balance)
         else:
             if (self.path / GAMES).exists():
-                raise StorageError(f"{self.path} holds games without {SETTINGS}; bring that back or choose another one")
-            self._openings = self._choose_openings()
+                raise StorageError(f"{self.path} holds games without {SETTINGS}{ADVICE}")
+            if tournament.openings == "none":
+                self._openings = Openings(loaded.game, 0, tournament.seed)
+            else:  # of a length that gives each pair of games its own
+                announce_choice(balance)
+                most = tournament.games * (MOST if tournament.adaptive else 1)
+                self._openings = choose_openings(loaded.game, (most + 1) // 2, tournament.seed, balance)
             now.opening_plies = self._openings.plies
         for pairing in tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)
-            known = swapped if swapped in self._targets else pairing
-            self._targets[known] = max(tournament.games, self._targets.get(known, 0))
-        self._settings = now
+            known = swapped if swapped in self.targets else pairing
+            self.targets[known] = max(tournament.games, self.targets.get(known, 0))
         self._save()
-
-    def _choose_openings(self) -> Openings:
-        """Openings of a length that gives each pair of games its own."""
-        plies, games, seed = plies_of(self._tournament.openings), self._tournament.games, self._tournament.seed
-        if plies is not None:
-            return Openings(self._game, plies, seed)
-        announce_choice(self._balance)
-        most = MOST * games if self._tournament.adaptive else games
-        return choose_openings(self._game, (most + 1) // 2, seed, self._balance)
 
     def _save(self) -> None:
         self._check_lock()
-        self._settings.pairings = [(pairing.first, pairing.second, games) for pairing, games in self._targets.items()]
+        planned = self.targets | self._gone
+        self._settings.pairings = [(pairing.first, pairing.second, games) for pairing, games in planned.items()]
         write_sealed_json(self.path / SETTINGS, to_builtins(self._settings), SEAL)
 
     def _check_lock(self) -> None:
@@ -269,30 +236,8 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
                 f"{self.path} is no longer this tournament's folder: it was closed, removed or replaced"
             )
 
-    def _check(self, saved: SavedTournament, now: SavedTournament) -> None:
-        """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
-        parts = ("game", "kind", "seed", "simulations", "openings")
-        differences = settings_changed(*({name: getattr(one, name) for name in parts} for one in (saved, now)))
-        if saved.games > now.games:
-            differences.append(f"games: {saved.games} -> {now.games}")
-        for name, weights in saved.contestants.items():
-            if name in now.contestants:
-                if weights != now.contestants[name]:
-                    differences.append(f"{name} has other weights now")
-            elif not name.startswith(GENERATION):  # a run removes old nets
-                differences.append(f"{name} takes no part now")
-        if saved.judge != now.judge:
-            differences.append("the net that chooses balanced openings is another one now")
-        if rules_changed(saved.rules, now.rules):
-            differences.append("the rules of the game have changed")
-        if differences:
-            raise InvalidSetting(
-                f"{self.path} holds another tournament ({'; '.join(differences[:5])}): choose another --folder, or go "
-                "on with the same contestants and settings; contestants and games can only be added"
-            )
-
     def _read_games(self) -> list[GameRecord]:
-        path = self.path / GAMES
+        path, planned = self.path / GAMES, self.targets | self._gone
         drop_torn_line(path)
         try:
             records = read_records(path) if path.exists() else []
@@ -302,17 +247,14 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
         for line, record in enumerate(records, 1):
             key = key_of(record)
             ours = record.game == self._tournament.game and record.seed == self._tournament.seed
-            over = record.result != "*" and record.number in range(self._targets.get(key[0], 0))
+            over = record.result != "*" and record.number in range(planned.get(key[0], 0))
             if key in seen or not (ours and over):
                 what = "there twice" if key in seen else "no game of this tournament"
                 raise StorageError(
                     f"{path}, line {line}: game {record.number} of {' - '.join(record.contestants):.200} is {what}"
                 )
             seen.add(key)
-        return [record for record in records if self._gone.isdisjoint(record.contestants)]
-
-    def _is_gone(self, pairing: Pairing) -> bool:
-        return not self._gone.isdisjoint((pairing.first, pairing.second))
+        return [record for record in records if key_of(record)[0] in self.targets]
 
 
 def _refuse_folder_of_others(path: Path) -> None:
@@ -326,21 +268,43 @@ def _refuse_folder_of_others(path: Path) -> None:
         )
 
 
+def _check(path: Path, saved: SavedTournament, now: SavedTournament) -> None:
+    """Raises InvalidSetting, saying what differs, unless the tournament in the folder is this one or less of it."""
+    parts = ("game", "kind", "seed", "simulations", "openings")
+    differences = settings_changed(*({name: getattr(one, name) for name in parts} for one in (saved, now)))
+    if saved.games > now.games:
+        differences.append(f"games: {saved.games} -> {now.games}")
+    for name, weights in saved.contestants.items():
+        if name not in now.contestants and not name.startswith(GENERATION):  # a run removes old nets
+            differences.append(f"{name} takes no part now")
+        elif weights != now.contestants.get(name, weights):
+            differences.append(f"{name} has other weights now")
+    if saved.judge != now.judge:
+        differences.append("the net that chooses balanced openings is another one now")
+    if rules_changed(saved.rules, now.rules):
+        differences.append("the rules of the game have changed")
+    if differences:
+        raise InvalidSetting(
+            f"{path} holds another tournament ({'; '.join(differences[:5])}): choose another {option('folder')}, or go "
+            "on with the same contestants and settings; contestants and games can only be added"
+        )
+
+
 def read_settings(path: Path) -> SavedTournament:
     """For readers, without the lock: the settings in a tournament's folder; raises StorageError."""
-    where, advice = path / SETTINGS, "; bring it back or choose another folder"
+    where = path / SETTINGS
     try:
         saved = {name: value for name, value in read_sealed_json(where, SEAL).items() if name != SEAL}
     except StorageError as error:
-        raise StorageError(f"{error}{advice}") from error
+        raise StorageError(f"{error}{ADVICE}") from error
     if saved.get("format") != FORMAT:
         raise StorageError(f"{where} is not the settings of a tournament of this version; choose another folder")
-    found = check(SavedTournament, saved, str(where), advice=advice)
+    found = check(SavedTournament, saved, str(where), advice=ADVICE)
     for first, second, games in found.pairings:
         if first == second or games > MOST * found.games or not {first, second} <= found.contestants.keys():
             raise StorageError(
                 f"{where} has a pair that cannot be, {quote(first)} and {quote(second)} with "
-                f"{count_of(games, 'game')}{advice}"
+                f"{count_of(games, 'game')}{ADVICE}"
             )
     return found
 
@@ -359,13 +323,3 @@ def key_of(record: GameRecord) -> tuple[Pairing, int]:
     """The match that a game belongs to, and its number there."""
     first, second = record.contestants if record.number % 2 == 0 else record.contestants[::-1]
     return Pairing(first, second), record.number
-
-
-def _as_saved(tournament: Tournament, loaded: LoadedGame, balance: Balance | None) -> SavedTournament:
-    """The settings, without openings and pairings."""
-    judge = checkpoint_of(ContestantText.parse(JUDGE), loaded) if balance is not None and balance.by_net else None
-    weights = {name: tournament.weights.get(name) for name in tournament.contestants}
-    return SavedTournament(
-        FORMAT, tournament.game, tournament.kind, tournament.seed, tournament.simulations, tournament.openings,
-        name_rules(loaded.game), judge[1] if judge else None, tournament.games, weights, 0, [],
-    )  # fmt: skip

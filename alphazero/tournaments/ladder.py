@@ -9,7 +9,7 @@ games of its new generations.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ from alphazero.tournaments.standings import Standings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 FOLDER = "ladder"
 """In the run's folder."""
@@ -56,21 +55,14 @@ class Ladder:
     ) -> Tournament:
         """All matches of the ladder."""
         return Tournament(
-            game=game,
-            kind="ladder",
-            contestants=self.contestants | self.baselines,
-            pairings=pair_up(list(self.generations.values()), list(self.baselines)),
-            games=games or GAMES,
-            simulations=SIMULATIONS if simulations is None else simulations,
-            seed=seed,
-            openings=openings,
-        )
+            game, "ladder", self.contestants | self.baselines,
+            pair_up(list(self.generations.values()), list(self.baselines)), games or GAMES,
+            SIMULATIONS if simulations is None else simulations, seed, openings=openings,
+        )  # fmt: skip
 
     def fields(self) -> dict[str, dict[str, Any]]:
         """Further fields of the generations in the results."""
-        return {
-            name: {"generation": generation, "hours": self.hours[name]} for name, generation in self.generations.items()
-        }
+        return {name: {"generation": number, "hours": self.hours[name]} for name, number in self.generations.items()}
 
     def shown(self, standings: Standings) -> list[str]:
         """Names for a table of bounded length: the baselines, the strongest, the newest, and some on the way."""
@@ -78,11 +70,8 @@ class Ladder:
         strongest = next(row.name for row in standings.rows if row.name in self.generations)
         return [*self.baselines, strongest, *names[:: max(1, len(names) // 10)], names[-1]]
 
-    def drawings(self, standings: Standings) -> Mapping[str, Callable[[Axes], None]]:
-        """The picture of the ladder."""
-        return {"strength over time": lambda axes: self._draw(axes, standings)}
-
-    def _draw(self, axes: Axes, standings: Standings) -> None:
+    def draw(self, axes: Axes, standings: Standings) -> None:
+        """The picture of the ladder: ratings over hours."""
         rows = {row.name: row for row in standings.rows}
         hours, climbers = list(self.hours.values()), [rows[name] for name in self.hours]
         ratings = [row.rating for row in climbers]

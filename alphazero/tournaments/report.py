@@ -22,12 +22,9 @@ from alphazero.tournaments.standings import HEAD, Standings, as_csv, as_json, cr
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
-
-Pictures = Mapping[str, "Figure"]
-"""By title."""
-
+Draw = Callable[["Axes", Standings], None]
+"""Draws one picture."""
 RESULTS, REPORT = "results.json", "report.html"
 MOST_CROSSED = 24
 """Contestants that a cross table on the page may have."""
@@ -39,7 +36,7 @@ def write_report(
     folder: Path,
     standings: Standings,
     more: Mapping[str, Mapping[str, Any]] | None = None,
-    draw_more: Mapping[str, Callable[[Axes], None]] | None = None,
+    draw_more: Mapping[str, Draw] | None = None,
 ) -> dict[str, Any]:
     """Writes all files and returns what is in `results.json`.
 
@@ -49,59 +46,38 @@ def write_report(
     atomic_write(folder / RESULTS, to_json(result))  # of any size: of a hundred contestants it has more than 1 MB
     atomic_write(folder / "standings.csv", as_csv(result["contestants"]))
     atomic_write(folder / "matches.csv", as_csv(result["matches"]))
-    drawings = {**(draw_more or {}), **_drawings(standings)} if has_matplotlib() else {}
-    pictures = {title: _figure(title, draw) for title, draw in drawings.items()}
-    for title, figure in pictures.items():
+    drawings = {**(draw_more or {}), "ratings": draw_ratings, "scores": draw_scores, "game lengths": draw_lengths}
+    pictures = []
+    for title, draw in drawings.items() if has_matplotlib() else ():
+        figure = new_figure(7.0, 4.5)
+        axes = figure.add_subplot()
+        axes.set_title(title, parse_math=False)
+        draw(axes, standings)
+        pictures.append(embed(title, figure))
         for ending in (".png", ".svg"):
             save_figure(figure, folder / (title.replace(" ", "_") + ending))
-    atomic_write(folder / REPORT, _page(standings, pictures).encode(errors="replace"))
+    atomic_write(folder / REPORT, _page(standings, "".join(pictures)).encode(errors="replace"))
     return result
 
 
-def _page(standings: Standings, pictures: Pictures) -> str:
+def _page(standings: Standings, pictures: str) -> str:
     title = f"{standings.game.name}: {standings.tournament.kind} of {len(standings.names)}"
-    drawn = "".join(embed(name, figure) for name, figure in pictures.items())
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct.</p>",
         make_table(HEAD, table_cells(standings.rows)),
         *(f"<p>{escape(sentence)}</p>" for sentence in remarks(standings)),
         "<h2>Pictures</h2>",
-        f'<div class="pictures">{drawn}</div>' if drawn else f"<p>{escape(NO_PICTURES)}</p>",
+        f'<div class="pictures">{pictures}</div>' if pictures else f"<p>{escape(NO_PICTURES)}</p>",
     ]
     if len(standings.names) <= MOST_CROSSED:
         parts += ["<h2>Each against each</h2>", make_table(*cross_cells(standings))]
-    parts += [
-        "<h2>Matches</h2>",
-        make_table(("first", "second", "wins", "draws", "losses", "distinct"), _lines(standings)),
-    ]
+    matches = [(*pairing, *numbers) for pairing, numbers in standings.matches.items()]
+    parts += ["<h2>Matches</h2>", make_table(("first", "second", "wins", "draws", "losses", "distinct"), matches)]
     return make_page(title, parts)
 
 
-def _lines(standings: Standings) -> list[Sequence[object]]:
-    return [(pairing.first, pairing.second, *numbers) for pairing, numbers in standings.matches.items()]
-
-
 # --- pictures --------------------------------------------------------------------------------------------------------
-
-
-def _figure(title: str, draw: Callable[[Axes], None]) -> Figure:
-    figure = new_figure(7.0, 4.5)
-    axes = figure.add_subplot()
-    axes.set_title(title, parse_math=False)
-    draw(axes)
-    return figure
-
-
-def _drawings(standings: Standings) -> dict[str, Callable[[Axes], None]]:
-    """The functions that draw the pictures, by title."""
-    return {
-        "ratings": lambda axes: draw_ratings(axes, standings),
-        "scores": lambda axes: draw_scores(axes, standings),
-        "game lengths": lambda axes: draw_lengths(axes, standings),
-        "game lengths by contestant": lambda axes: draw_lengths_of_each(axes, standings),
-        "time per move": lambda axes: draw_times(axes, standings),
-    }
 
 
 def draw_ratings(axes: Axes, standings: Standings) -> None:
@@ -124,9 +100,8 @@ def draw_scores(axes: Axes, standings: Standings) -> None:
             if np.isfinite(percent):
                 axes.text(column, row, f"{percent:.0f}", ha="center", va="center")
     _name_lines(axes, [standings.names[i] for i in order])
-    axes.set_xticks(range(len(order)) if len(order) <= MOST_NAMED else [])
-    if len(order) <= MOST_NAMED:
-        axes.set_xticklabels([str(number) for number in range(1, len(order) + 1)])
+    numbers = [str(number) for number in range(1, len(order) + 1) if len(order) <= MOST_NAMED]
+    axes.set_xticks(range(len(numbers)), numbers)
 
 
 def draw_lengths(axes: Axes, standings: Standings) -> None:
@@ -136,32 +111,8 @@ def draw_lengths(axes: Axes, standings: Standings) -> None:
     axes.set(xlabel="plies, the opening included", ylabel="games")
 
 
-def draw_lengths_of_each(axes: Axes, standings: Standings) -> None:
-    """Plies of each contestant's games, in the order of the ratings: median, middle half, and middle 80%."""
-    rows = [row for row in standings.rows[::-1] if row.lengths]
-    lowest, low, median, high, highest = np.transpose(
-        [np.quantile(row.lengths, (0.1, 0.25, 0.5, 0.75, 0.9)) for row in rows]
-    )
-    axes.hlines(range(len(rows)), lowest, highest)
-    axes.hlines(range(len(rows)), low, high, linewidth=6)
-    axes.plot(median, range(len(rows)), "wo", markeredgecolor="black")
-    _name_lines(axes, [row.name for row in rows])
-    axes.set_xlabel("plies, the opening included")
-
-
-def draw_times(axes: Axes, standings: Standings) -> None:
-    """Milliseconds per move of each contestant, in the order of the ratings."""
-    rows = standings.rows[::-1]
-    axes.barh(range(len(rows)), [max(row.ms_per_move, 1e-3) for row in rows])
-    axes.set_xscale("log")
-    _name_lines(axes, [row.name for row in rows])
-    axes.set_xlabel("ms per move, all games side by side")
-
-
 def _name_lines(axes: Axes, names: Sequence[str]) -> None:
     """The contestants' names, or the ends of them, beside the lines."""
-    if len(names) > MOST_NAMED:
-        axes.set_yticks([])
-        return
-    axes.set_yticks(range(len(names)))
-    axes.set_yticklabels([name if len(name) <= 27 else f"…{name[-26:]}" for name in names], parse_math=False)
+    there = len(names) <= MOST_NAMED
+    labels = [name if len(name) <= 27 else f"…{name[-26:]}" for name in names if there]
+    axes.set_yticks(range(len(labels)), labels, parse_math=False)

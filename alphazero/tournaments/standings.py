@@ -64,13 +64,18 @@ class Standings:
         self.counts = tally(self.names, records)
         """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
         self.ratings: Ratings = rate(self.counts, self.names.index(self.anchor) if self.anchor else None)
-        self.warnings = [*warnings(self.counts, self.names), *self._repeated()]
         self.lengths = [len(record.opening) + len(record.moves) for record in records]
         """Plies of each game."""
         self.opening_plies = max((len(record.opening) for record in records), default=0)
         self.forfeits = Counter(record.contestants[record.result == "1-0"] for record in records if record.forfeit)
         """Games that each contestant gave up, by name."""
-        self._seconds, self._moves = _time_taken(self.names, records, game)
+        self.warnings = warnings(self.counts, self.names)
+        if pairs := sum(2 * distinct < sum(counts) for *counts, distinct in self.matches.values()):
+            self.warnings.append(
+                f"{count_of(pairs, 'pair')} played fewer different games than half of all, and ratings take all games "
+                "for different ones: the errors are too small, and with many draws distances, too; choose other "
+                "openings, or contestants that use chance"
+            )
 
     @cached_property
     def rows(self) -> list[Row]:
@@ -85,35 +90,25 @@ class Standings:
     @cached_property
     def matches(self) -> dict[Pairing, tuple[int, int, int, int]]:
         """Wins, draws and losses of the first contestant in each match, and different games, in their order."""
-        games: dict[Pairing, list[GameRecord]] = {pairing: [] for pairing in self.tournament.pairings}
+        games: dict[Pairing, set[tuple[str, ...]]] = {pairing: set() for pairing in self.tournament.pairings}
         for record in self.records:
-            games.setdefault(key_of(record)[0], []).append(record)
-        return {
-            pairing: (*self._both(pairing), len({(*record.opening, *record.moves) for record in its}))
-            for pairing, its in games.items()
-            if its
-        }
+            games.setdefault(key_of(record)[0], set()).add((*record.opening, *record.moves))
+        found = {}
+        for pairing, different in games.items():
+            if different:
+                wins, draws, losses = self._both(*map(self.names.index, pairing)).tolist()
+                found[pairing] = wins, draws, losses, len(different)
+        return found
 
-    def _both(self, pairing: Pairing) -> tuple[int, int, int]:
-        """Wins, draws and losses of the first contestant of a match, whoever began."""
-        i, j = self.names.index(pairing.first), self.names.index(pairing.second)
-        wins, draws, losses = (int(number) for number in self.counts[i, j] + self.counts[j, i][::-1])
-        return wins, draws, losses
+    def _both(self, i: int, j: int) -> np.ndarray:
+        """`int64[3]`: wins, draws and losses of i against j, whoever began."""
+        both: np.ndarray = self.counts[i, j] + self.counts[j, i][::-1]
+        return both
 
     @property
     def distinct_games(self) -> int:
         """Different games, counted in each match by itself."""
         return sum(distinct for *_, distinct in self.matches.values())
-
-    def _repeated(self) -> list[str]:
-        """A sentence if pairs have played the same games again."""
-        pairs = sum(2 * distinct < sum(counts) for *counts, distinct in self.matches.values())
-        sentence = (
-            f"{count_of(pairs, 'pair')} played fewer different games than half of all, and ratings take all games for "
-            "different ones: the errors are too small, and with many draws distances, too; choose other openings, or "
-            "contestants that use chance"
-        )
-        return [sentence] if pairs else []
 
     @property
     def num_played_on(self) -> int:
@@ -122,28 +117,28 @@ class Standings:
 
     def score(self, i: int, j: int) -> float | None:
         """Points a game of i against j, by their numbers; None if they have not met."""
-        both = self.counts[i, j] + self.counts[j, i][::-1]
-        return _score(both) if both.sum() else None
+        return _score(self._both(i, j))
+
+    @cached_property
+    def _times(self) -> dict[str, float]:
+        """Milliseconds that each contestant took for a move."""
+        seconds, moves = dict.fromkeys(self.names, 0.0), dict.fromkeys(self.names, 0)
+        for record in self.records:
+            for name, taken, number in zip(record.contestants, record.seconds, _moves(record, self.game), strict=True):
+                seconds[name] += taken
+                moves[name] += number
+        return {name: 1000 * seconds[name] / max(1, moves[name]) for name in self.names}
 
     def _row(self, i: int, below: int | None) -> Row:
         first, second = self.counts[i].sum(axis=0), self.counts[:, i].sum(axis=0)[::-1]
-        wins, draws, losses = (int(number) for number in first + second)
-        name, played = self.names[i], zip(self.lengths, self.records, strict=True)
+        name, played, score = self.names[i], zip(self.lengths, self.records, strict=True), _score(first + second)
+        wins, draws, losses = (first + second).tolist()
         return Row(
-            name=name,
-            wins=wins,
-            draws=draws,
-            losses=losses,
-            forfeits=self.forfeits[name],
-            score=_score(first + second),
-            score_interval=score_interval(wins, draws, losses),
-            score_when_first=_score(first) if first.sum() else None,
-            ms_per_move=1000 * self._seconds[i] / max(1, self._moves[i]),
-            lengths=tuple(length for length, record in played if name in record.contestants),
-            rating=float(self.ratings.elo[i]),
-            rating_error=float(self.ratings.errors[i]),
-            better_than_next=None if below is None else self.ratings.superiority(i, below),
-        )
+            name, wins, draws, losses, self.forfeits[name], 0.5 if score is None else score,
+            score_interval(wins, draws, losses), _score(first), self._times[name],
+            tuple(length for length, record in played if name in record.contestants), float(self.ratings.elo[i]),
+            float(self.ratings.errors[i]), None if below is None else self.ratings.superiority(i, below),
+        )  # fmt: skip
 
 
 def check_anchor(tournament: Tournament, anchor: str | None) -> None:
@@ -152,23 +147,12 @@ def check_anchor(tournament: Tournament, anchor: str | None) -> None:
         raise InvalidSetting(f"--anchor names {quote(anchor)}, who takes no part: name one of the contestants")
 
 
-def _score(counts: np.ndarray) -> float:
+def _score(counts: np.ndarray) -> float | None:
     total = counts.sum()
-    return float((counts[WIN] + counts[DRAW] / 2) / total) if total else 0.5
+    return float((counts[WIN] + counts[DRAW] / 2) / total) if total else None
 
 
-def _time_taken(names: Sequence[str], records: Sequence[GameRecord], game: Game) -> tuple[np.ndarray, np.ndarray]:
-    """Seconds and moves of each contestant, `float64[n]` and `int64[n]`."""
-    index = {name: i for i, name in enumerate(names)}
-    seconds, moves = np.zeros(len(names)), np.zeros(len(names), np.int64)
-    for record in records:
-        for name, taken, number in zip(record.contestants, record.seconds, _moves_of(record, game), strict=True):
-            seconds[index[name]] += taken
-            moves[index[name]] += number
-    return seconds, moves
-
-
-def _moves_of(record: GameRecord, game: Game) -> tuple[int, int]:
+def _moves(record: GameRecord, game: Game) -> tuple[int, int]:
     """The number of moves that each player has chosen."""
     if game.plain_rules.to_play is None:  # they take turns
         late, early = len(record.moves) // 2, (len(record.moves) + 1) // 2
@@ -224,44 +208,30 @@ def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, 
 def remarks(standings: Standings) -> list[str]:
     """Sentences below the table."""
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
-    return [
+    found = [
         f"Ratings are Elo points, {zero}; ± is a 95% interval of the distance from the level of the field, a mean in "
         "which each rating counts by how well it is known.",
         f"Moving first is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
-        *(
-            [describe_openings(standings.tournament.openings, standings.opening_plies, standings.game)]
-            if standings.records
-            else []
-        ),
-        *(
-            [
-                f"{count_of(standings.num_played_on, 'pair')} played on because ratings overlapped. A pair stops at "
-                "the first look that tells its two players apart, so 95% intervals hold the truth a little less often."
-            ]
-            if standings.num_played_on
-            else []
-        ),
-        *(
-            f"{shorten(name)} gave up {count_of(standings.forfeits[name], 'game')}, counted as lost; {GAMES} says why."
-            for name in standings.names
-            if standings.forfeits[name]
-        ),
-        *(f"Warning: {warning}." for warning in standings.warnings),
     ]
+    if standings.records:
+        found.append(describe_openings(standings.tournament.openings, standings.opening_plies, standings.game))
+    if standings.num_played_on:
+        found.append(
+            f"{count_of(standings.num_played_on, 'pair')} played on because ratings overlapped. A pair stops at the "
+            "first look that tells its two players apart, so 95% intervals hold the truth a little less often."
+        )
+    for name in standings.names:
+        if number := standings.forfeits[name]:
+            found.append(f"{shorten(name)} gave up {count_of(number, 'game')}, counted as lost; {GAMES} says why.")
+    return [*found, *(f"Warning: {warning}." for warning in standings.warnings)]
 
 
 def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     """Columns of words, the second to the left, all others to the right."""
     widths = [max(len(line[i]) for line in (head, *lines)) for i in range(len(head))]
-
-    def laid_out(line: Sequence[str]) -> str:
-        cells = (
-            word.ljust(w) if i == 1 else word.rjust(w) for i, (word, w) in enumerate(zip(line, widths, strict=True))
-        )
-        return "  ".join(cells).rstrip()
-
-    return "\n".join(map(laid_out, (head, *lines)))
+    shape = "  ".join(f"{{:{'<' if i == 1 else '>'}{width}}}" for i, width in enumerate(widths))
+    return "\n".join(shape.format(*line).rstrip() for line in (head, *lines))
 
 
 # --- for programs ----------------------------------------------------------------------------------------------------
@@ -269,10 +239,12 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 
 def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
     """The results for `--json`; `more` holds further fields of contestants by their names."""
-    rows = {row.name: row for row in standings.rows}
+    rows = {row.name: vars(row).copy() for row in standings.rows}
+    for row in rows.values():
+        row["plies"] = _describe_lengths(row.pop("lengths"))
     ratings, tournament = standings.ratings, standings.tournament
     return {
-        "contestants": [{**_row_as_json(rows[name]), **(more or {}).get(name, {})} for name in standings.names],
+        "contestants": [{**rows[name], **(more or {}).get(name, {})} for name in standings.names],
         "games": len(standings.records),
         "distinct_games": standings.distinct_games,
         "matches": [
@@ -299,13 +271,6 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
     }  # fmt: skip
 
 
-def _row_as_json(row: Row) -> dict[str, Any]:
-    return {
-        "plies" if name == "lengths" else name: _describe_lengths(row.lengths) if name == "lengths" else value
-        for name, value in vars(row).items()
-    }
-
-
 def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
     """Lengths of games: the mean with its 95% interval, and the 10%, 50% and 90% quantiles."""
     mean, interval = mean_with_interval(np.array(lengths))
@@ -317,17 +282,18 @@ def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
     """A table with the columns that hold words and numbers; an interval takes two columns."""
-    flat = [dict(cell for name, value in row.items() for cell in _cells(name, value)) for row in rows]
+    flat = []
+    for row in rows:
+        cells: dict[str, Any] = {}
+        for name, value in row.items():
+            if name.endswith("_interval"):
+                stem = name.removesuffix("_interval")
+                cells[f"{stem}_low"], cells[f"{stem}_high"] = value
+            elif not isinstance(value, dict):
+                cells[name] = value
+        flat.append(cells)
     text = io.StringIO()
     writer = csv.DictWriter(text, flat[0] if flat else [], extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue().encode()
-
-
-def _cells(name: str, value: Any) -> list[tuple[str, Any]]:
-    """The columns and cells of a figure: `score_low` and `score_high` for `score_interval`."""
-    if name.endswith("_interval"):
-        stem = name.removesuffix("_interval")
-        return list(zip((f"{stem}_low", f"{stem}_high"), value, strict=True))
-    return [] if isinstance(value, list | dict) else [(name, value)]

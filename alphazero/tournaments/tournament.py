@@ -18,6 +18,7 @@ import numpy as np
 
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import CheckpointError, InputError, InvalidSetting, Terminated
+from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
@@ -29,7 +30,7 @@ from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.files import to_json
-from alphazero.tournaments.bradley_terry import Ratings, rate
+from alphazero.tournaments.bradley_terry import rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 
 FOLDER = Path("tournaments")
@@ -46,20 +47,13 @@ be 14%. Each round looks at all pairs, so there are more looks at a pair if othe
 """
 
 
-def round_robin(names: Sequence[str]) -> tuple[Pairing, ...]:
-    """Everybody against everybody."""
-    return tuple(Pairing(first, second) for first, second in itertools.combinations(names, 2))
+KINDS = ("round-robin", "gauntlet")
 
 
-def gauntlet(names: Sequence[str]) -> tuple[Pairing, ...]:
-    """The first against all others."""
-    return tuple(Pairing(names[0], second) for second in names[1:])
-
-
-KINDS: Mapping[str, Callable[[Sequence[str]], tuple[Pairing, ...]]] = {
-    "round-robin": round_robin,
-    "gauntlet": gauntlet,
-}
+def pair_up(kind: str, names: Sequence[str]) -> tuple[Pairing, ...]:
+    """Everybody against everybody; in a gauntlet the first against all others."""
+    pairs = itertools.combinations(names, 2)
+    return tuple(Pairing(*pair) for pair in pairs if kind != "gauntlet" or pair[0] == names[0])
 
 
 def make_tournament(
@@ -75,16 +69,14 @@ def make_tournament(
     """A tournament of these contestants; their texts are their names."""
     if len(contestants) < 3:
         raise InvalidSetting(f"a tournament takes three contestants or more, not {len(contestants)}")
-    once: dict[str, str] = {}
+    once: dict[str, ContestantText] = {}
     for one in contestants:
-        plainest = one.text  # with its path as short as can be: `runs/x` for `./runs/x/`
-        if one.is_path:
-            plainest = os.path.normpath(one.head) + one.text[len(one.head) :]
-        if plainest in once:
-            raise InvalidSetting(f"{one} and {once[plainest]} are one contestant, who takes part in a tournament once")
-        once[plainest] = one.text
+        path = os.path.normpath(one.head) if one.is_path else one.head  # `runs/x` for `./runs/x/`
+        if other := once.get(plainest := path + one.text[len(one.head) :]):
+            raise InvalidSetting(f"{one} and {other} are one contestant, who takes part in a tournament once")
+        once[plainest] = one
     named = {one.text: one for one in contestants}
-    return Tournament(game, kind, named, KINDS[kind](list(named)), games, simulations, seed, adaptive, openings)
+    return Tournament(game, kind, named, pair_up(kind, list(named)), games, simulations, seed, adaptive, openings)
 
 
 def default_folder(tournament: Tournament) -> Path:
@@ -165,26 +157,17 @@ def tally(names: Sequence[str], records: Sequence[GameRecord]) -> np.ndarray:
 
 
 def overlapping(folder: TournamentFolder) -> list[Pairing]:
-    """The pairs whose games do not show which player is stronger."""
-    names = sorted({name for pairing in folder.targets for name in (pairing.first, pairing.second)})
+    """The pairs whose games do not show, by `POCOCK`, which player is stronger."""
+    names = sorted({name for pairing in folder.targets for name in pairing})
     ratings = rate(tally(names, folder.records))
-    return [
-        pairing
-        for pairing in folder.targets
-        if undecided(ratings, names.index(pairing.first), names.index(pairing.second))
-    ]
-
-
-def undecided(ratings: Ratings, i: int, j: int) -> bool:
-    """The games do not show, by `POCOCK`, whether i or j is stronger."""
-    return abs(ratings.evidence(i, j)) <= POCOCK
+    return [pair for pair in folder.targets if abs(ratings.evidence(*map(names.index, pair))) <= POCOCK]
 
 
 class _Players:
     """The contestants, of whom those that played last are in memory; each is opened once when they are made."""
 
     def __init__(self, tournament: Tournament, loaded: LoadedGame, threads: int, device: str):
-        self._tournament, self._game = tournament, loaded.game
+        self._tournament, self._kernels = tournament, kernels_of(loaded.game)
 
         @functools.lru_cache(MOST_OPEN)
         def open_(name: str) -> Player:
@@ -194,9 +177,7 @@ class _Players:
                 device=device,
             )  # fmt: skip
             if isinstance(player, HumanPlayer):
-                raise InvalidSetting(
-                    "a tournament has hundreds of games, which nobody wants to play by hand: leave human out"
-                )
+                raise InvalidSetting("a tournament has hundreds of games, too many to play by hand: leave human out")
             if weights and (checkpoint_of(contestant, loaded) or ("", ""))[1] != weights:
                 raise CheckpointError(
                     f"{name} no longer has the weights with which this tournament began: bring them back, or choose "
@@ -211,20 +192,31 @@ class _Players:
 
     def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
         """Plays the missing games, match by match."""
-        tournament, kernels = self._tournament, kernels_of(self._game)
+        tournament, kernels = self._tournament, self._kernels
         folder.openings(max(folder.targets[pairing] for pairing in missing))  # before there is a bar of progress
         before, total = len(folder.records), sum(map(len, missing.values()))
         with Progress(f"{len(tournament.contestants)} contestants") as progress:
             for pairing, numbers in missing.items():
-                names, kept, target = (pairing.first, pairing.second), set[int](), folder.targets[pairing]
-                first, second = map(self._open, names)
+                kept, target = set[int](), folder.targets[pairing]
+                first, second = map(self._open, pairing)
                 for player in (first, second):  # a net that was opened anew compiles again
                     get_ready(kernels, player)
+                openings = in_turn(folder.openings(target))
                 for result in Arena(
-                    kernels, first, second, target, tournament.seed, numbers=numbers, openings=folder.openings(target)
+                    kernels, first, second, target, tournament.seed, numbers=numbers, opening_of=openings
                 ):
                     if result.num_games > len(kept):
-                        folder.add(records_of(result, self._game, tournament.game, names, tournament.seed, kept))
+                        folder.add(records_of(result, kernels.game, tournament.game, pairing, tournament.seed, kept))
                         kept |= set(result.games)
-                    note = f"{len(folder.records):,} of {folder.num_games:,} games, now {' - '.join(names)}"
+                    note = f"{show_games(folder)}, now {' - '.join(pairing)}"
                     progress.show((len(folder.records) - before) / total, note)
+
+
+def in_turn(openings: Sequence[Position]) -> Callable[[int], Position]:
+    """The opening of each pair of games; the first ones come again after the last."""
+    return lambda pair: openings[pair % len(openings)]
+
+
+def show_games(folder: TournamentFolder) -> str:
+    """The games so far, for a bar of progress."""
+    return f"{len(folder.records):,} of {sum(folder.targets.values()):,} games"

@@ -165,9 +165,6 @@ class Workers:
     def close(self) -> None:
         """Ends them; a second call does nothing."""
 
-    def place(self) -> None:
-        """Lets hosts load their code while this process makes its networks."""
-
     def start(self) -> None:
         """Lets hosts begin to play while this process still gets ready."""
 

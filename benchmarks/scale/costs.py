@@ -16,8 +16,7 @@ import numpy as np
 from alphazero.catalogue import registry
 from alphazero.cluster.connection import Cluster, Machine
 from alphazero.cluster.pool import RemoteHost
-from alphazero.cluster.self_play import games_of_order
-from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order, RemotePlayer
+from alphazero.cluster.self_play import CARD, CHECKPOINT, Order, RemotePlayer, games_of_order
 from alphazero.errors import InvalidSetting
 from alphazero.matches.arena import Arena
 from alphazero.nets.neural_net import Batch, NeuralNet

@@ -2,7 +2,7 @@
 
     python -m games.connect4.benchmark runs/connect4-1 --simulations 0 100
     python -m games.connect4.benchmark minimax:4
-    python -m games.connect4.benchmark runs/connect4-1 --positions FILE --json result.json --plot result.png
+    python -m games.connect4.benchmark runs/connect4-1 --positions FILE --json result.json
 
 - accuracy: the action played keeps the best outcome (win, draw or loss) that the position allows;
 - strict accuracy: it also has the best score: the fastest win, the slowest loss;
@@ -92,7 +92,7 @@ def main(argv: list[str]) -> None:
     report(
         config, players, lambda player, show: judge(player, labelled, show),
         about=f"{config.positions or 'the frozen set'}: {count}",
-        label="best outcome kept", phases=PHASES,
+        phases=PHASES,
         entry=lambda player, judgement: {
             "simulations": simulations_of(player), **judgement.figures(), "by_phase": judgement.by_phase(PHASES),
             "by_ply": judgement.by_ply(),

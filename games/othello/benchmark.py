@@ -98,7 +98,7 @@ def main(argv: list[str]) -> None:
     report(
         config, players, lambda player, show: judge(player, labelled, show),
         about=f"{config.positions or 'the frozen set'}: {len(labelled.states)} positions",
-        label="moves that lose no disc", phases={},
+        phases={},
         entry=lambda player, judgement: {"search": title_of(player), **judgement.figures()},
         details=each_loss,
     )  # fmt: skip

@@ -14,9 +14,8 @@ from typing import Any
 
 import pytest
 
-from alphazero.cluster import access, connection
-from alphazero.cluster.access import ClusterError
-from alphazero.cluster.connection import Cluster
+from alphazero.cluster import connection
+from alphazero.cluster.connection import Cluster, ClusterError
 from alphazero.errors import InvalidSetting
 from tests.cluster.conftest import needs_ray
 from tests.program import ROOT
@@ -62,9 +61,10 @@ def begin(calls: list[str], after: Callable[[], object]) -> Callable[..., None]:
     ],
 )
 def test_a_stranger_that_fails_for_another_reason_proves_nothing(monkeypatch: pytest.MonkeyPatch, said, reason):
-    monkeypatch.setattr(access.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, None, said))
+    monkeypatch.setattr(connection, "_knock", lambda *_: None)
+    monkeypatch.setattr(connection.subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 1, None, said))
     with pytest.raises(ClusterError, match=f"nothing shows that it refuses strangers .*{reason}") as raised:
-        access.check_locked("head:6379")
+        connection.check_locked("head:6379")
     assert len(str(raised.value).splitlines()) == 1
 
 
@@ -78,9 +78,10 @@ def test_a_stranger_that_is_refused_shows_a_lock(monkeypatch: pytest.MonkeyPatch
         asked.append((command[-1], "RAY_AUTH_TOKEN" in options["env"]))
         return subprocess.CompletedProcess(command, 1, None, said)
 
-    monkeypatch.setattr(access.subprocess, "run", run)
+    monkeypatch.setattr(connection, "_knock", lambda *_: None)
+    monkeypatch.setattr(connection.subprocess, "run", run)
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
-    access.check_locked("head:6379")
+    connection.check_locked("head:6379")
     assert asked == [("head:6379", False)], "once, without our token"
 
 
@@ -88,10 +89,11 @@ def test_a_stranger_that_is_refused_shows_a_lock(monkeypatch: pytest.MonkeyPatch
 def test_a_stranger_runs_no_file_of_the_current_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "click.py").write_text("open('mark', 'w')\nraise SystemExit(1)\n")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(connection, "_knock", lambda *_: None)
     run = subprocess.run  # to its end, which comes at once where it has to show its help alone
-    monkeypatch.setattr(access.subprocess, "run", lambda command, **options: run([*command, "--help"], **options))
+    monkeypatch.setattr(connection.subprocess, "run", lambda command, **options: run([*command, "--help"], **options))
     with pytest.raises(InvalidSetting, match="lets everybody in"):
-        access.check_locked("127.0.0.1:1")
+        connection.check_locked("127.0.0.1:1")
     assert not (tmp_path / "mark").exists()
 
 
@@ -106,7 +108,7 @@ def test_a_stranger_runs_no_file_of_the_current_folder(tmp_path: Path, monkeypat
     ],
 )
 def test_only_rays_own_words_speak_of_a_token(text: str, address: str | None, expected: str):
-    assert expected in access.say_why(text, address)
+    assert expected in connection.say_why(text, address)
 
 
 # --- interrupts and mistakes ---
@@ -140,7 +142,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(calls: list[str], monkeypa
     assert calls == []
 
 
-def test_a_mistake_makes_no_folder(calls: list[str], monkeypatch, tmp_path: Path):
+def test_a_mistake_makes_no_folder(calls: list[str], tmp_path: Path):
     calls.append("init")  # the user's own
     with pytest.raises(InvalidSetting, match="connected to a Ray cluster already"):
         Cluster("local").open()

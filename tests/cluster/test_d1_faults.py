@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,8 +18,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.cluster.ray_cluster import RayCluster
-from alphazero.cluster.self_play import AllHosts
-from alphazero.cluster.self_play_guest import Order
+from alphazero.cluster.self_play import AllHosts, Order
 from alphazero.training.coach import Coach
 from alphazero.training.config import EvaluationConfig, LearnerConfig, RunConfig
 from alphazero.training.parts.arrivals import unpack
@@ -165,11 +164,10 @@ def test_workers_killed_every_ten_seconds_for_two_minutes(ray_cluster, tmp_path:
     config = replace(CONFIG, learner=learner, self_play=replace(CONFIG.self_play, games_per_generation=240))
     take = AllHosts.take
 
-    def note(work: AllHosts, answers: Sequence[tuple[RemoteHost, Order, bytes]]) -> list[RemoteHost]:
-        for host, _, content in answers:
-            games = unpack(content, "a chunk", GAME.game, 100_000).games
-            sender.update(dict.fromkeys(games[:, 0].tolist(), host.number))
-        return take(work, answers)
+    def note(work: AllHosts, host: RemoteHost, order: Order, content: bytes) -> None:
+        games = unpack(content, "a chunk", GAME.game, 100_000).games
+        sender.update(dict.fromkeys(games[:, 0].tolist(), host.number))
+        take(work, host, order, content)
 
     def kill(over: threading.Event) -> None:
         wait_until(lambda: bool(sender))

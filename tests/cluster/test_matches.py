@@ -90,11 +90,13 @@ def test_orders_are_small_where_a_contestant_plays_one_game_at_a_time(tmp_path: 
         work.add(folder, folder.missing())
     orders = [order for order in iter(lambda: work.next_order(seat("cpu")), None)]
     assert [len(order.games) for order in orders] == [16, 4] + [2] * 20
-    assert all("gtp:an-engine" in (order.first, order.second) for order in orders[2:])
+    assert all("gtp:an-engine" in order.pairing for order in orders[2:])
 
 
-@pytest.mark.parametrize("ending", [".safetensors", ".json"])
-@pytest.mark.parametrize("kind", ["link", "pipe", "flipped", "long"])
+@pytest.mark.parametrize(
+    ("ending", "kind"),
+    [(".safetensors", "link"), (".json", "pipe"), (".safetensors", "flipped"), (".json", "flipped"), (".json", "long")],
+)
 def test_nothing_else_is_sent_in_place_of_a_net(ending: str, kind: str, net: Path):
     path, outside = net.with_suffix(ending), net.parents[1] / "outside"
     if kind == "link":

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import wait
 from dataclasses import asdict
 from pathlib import Path
@@ -17,11 +17,9 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.cluster import pool as pool_module
-from alphazero.cluster.access import ClusterError
-from alphazero.cluster.connection import Machine
-from alphazero.cluster.host import DONE, MISTAKE, Host, Parcel, _answer
+from alphazero.cluster.connection import ClusterError, Machine
 from alphazero.cluster.matches import MatchGuest, Spread
-from alphazero.cluster.pool import Pool
+from alphazero.cluster.pool import DONE, LOST, Host, Parcel, Pool, answering
 from alphazero.game.record import GameRecord
 from alphazero.players.contestant_text import parse_all
 from alphazero.tournaments.folder import Tournament
@@ -58,12 +56,6 @@ def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pool_module, "SECONDS_BETWEEN_LOOKS", 0.02)
 
 
-def test_a_tournament_on_a_cluster_has_the_same_games(tmp_path: Path, alone: list[dict[str, Any]]):
-    cluster = FakeCluster([machine("a", 2), machine("b")])
-    assert told(play(tmp_path / "t", cluster)) == alone
-    assert {node.identity for node, _ in cluster.actors} == {"a", "b"} and len(cluster.actors) == 3
-
-
 def test_a_tournament_that_was_stopped_goes_on_with_and_without_a_cluster(tmp_path: Path, alone: list[dict[str, Any]]):
     play(tmp_path / "t", FakeCluster([machine("a")]), games=26)  # enough for openings of as many plies as in the end
     play(tmp_path / "t", games=32)
@@ -74,7 +66,7 @@ def test_hosts_that_die_are_replaced_and_their_games_played_again(tmp_path: Path
     cluster = FakeCluster([machine("a", 2)])
 
     def die_at_the_second_answer(actor: int, name: str, call: int) -> None:
-        if name == "play" and call == 4 and actor < 4:
+        if name == "play" and call == 3 and actor < 4:
             raise ActorDiedError("The actor died unexpectedly")
 
     cluster.behave = die_at_the_second_answer
@@ -110,7 +102,7 @@ def test_a_silent_host_is_given_up_and_its_late_answer_is_not_heard(
     assert len(cluster.actors) == 2 and "has said nothing" in caplog.text
     heard = {actor: [content for who, (_, content) in cluster.ray.heard if who == actor] for actor in (0, 1)}
     assert late and late[0] not in heard[0]
-    assert len(heard[0]) == 3 < len(heard[1]), "an answer to hello, load and begin, and to nothing else"
+    assert len(heard[0]) == 2 < len(heard[1]), "an answer to hello and begin, and to nothing else"
 
 
 def test_a_machine_that_joins_late_is_used_and_one_that_goes_is_not_asked(tmp_path: Path, alone: list[dict[str, Any]]):
@@ -126,41 +118,12 @@ def test_a_machine_that_joins_late_is_used_and_one_that_goes_is_not_asked(tmp_pa
     assert [node.identity for node, _ in cluster.actors] == ["a", "b"]
 
 
-def test_hosts_load_their_code_before_the_work_is_ready():
-    """And begin with it only then: until `start` its settings are not asked for."""
-    cluster, called, end = FakeCluster([machine("a", 2)]), list[str](), time.monotonic() + 60
-
-    def wait_until(condition: Callable[[], bool]) -> None:
-        while not condition():
-            pool.raise_error()
-            assert time.monotonic() < end
-            time.sleep(0.01)
-
-    def note(actor: int, name: str, call: int) -> None:
-        called.append(name)
-
-    cluster.behave = note
-    tournament = make()
-    spread = Spread(cluster, tournament, GAME)
-    pool = spread._pool
-    pool.place()
-    try:
-        wait_until(lambda: [host.stage for host in pool.hosts] == ["there", "there"])
-        assert sorted(called) == ["hello", "hello", "load", "load"]
-        pool.start()
-        wait_until(lambda: pool.num_ready == 2)
-        assert sorted(called) == ["begin", "begin", "hello", "hello", "load", "load"]
-    finally:
-        spread.close()
-
-
 def test_a_pool_that_has_ended_says_why_when_it_is_started_again():
     """As when all machines are refused while the run still makes its networks."""
     cluster = FakeCluster([machine("a")])
     cluster.machines = lambda: (_ for _ in ()).throw(ClusterError("the head does not answer"))  # type: ignore[method-assign]
-    tournament = make()
-    pool = Spread(cluster, tournament, GAME)._pool
-    pool.place()
+    pool = Spread(cluster, make(), GAME)._pool
+    pool.start()
     pool._thread.join(60)
     pool.start()
     with pytest.raises(ClusterError, match="does not answer"):
@@ -170,7 +133,7 @@ def test_a_pool_that_has_ended_says_why_when_it_is_started_again():
 
 class OtherFramework(Host):
     def hello(self) -> tuple[str, Any]:
-        return DONE, {**super().hello()[1], "framework": "0.0.1-0123456789abcdef"}
+        return DONE, ("0.0.1-0123456789abcdef", 1)
 
 
 class OtherGame(Host):
@@ -201,24 +164,48 @@ class Scribbler(Host):
         return DONE, b"\x80\x04nonsense\n"
 
 
+class Broken(Host):
+    """On a machine whose disk is full."""
+
+    @answering
+    def play(self, order: Any, parcel: Any) -> bytes:
+        raise OSError(28, "No space left on device", "/tmp/weights")
+
+
+class Dying(Host):
+    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
+        raise ActorDiedError("The actor died unexpectedly: out of memory")
+
+
 @pytest.mark.parametrize(
-    ("body", "reason"),
+    ("body", "reason", "hosts"),
     [
-        (OtherFramework, "another version of alphazero (0.0.1-0123456789abcdef"),
-        (OtherGame, "another version of the game (another"),
-        (Forger, "not the games that it was asked for"),
-        (Loser, "is not over"),
-        (Scribbler, "what it sent does not fit"),
+        (OtherFramework, "another version of alphazero (0.0.1-0123456789abcdef", 1),
+        (OtherGame, "another version of the game (another", 1),
+        (Forger, "not the games that it was asked for", 1),
+        (Loser, "is not over", 1),
+        (Scribbler, "what it sent does not fit", 1),
+        (Broken, "is lost: OSError: [Errno 28] No space left on device", 3),
+        (Dying, "3 workers in a row could not play", 3),
     ],
 )
-def test_a_host_that_differs_is_refused_and_the_others_play_its_games(
-    tmp_path: Path, alone: list[dict[str, Any]], caplog, body: type, reason: str
+def test_a_machine_that_differs_or_fails_is_left_out_and_the_others_play_its_games(
+    tmp_path: Path, alone: list[dict[str, Any]], caplog, body: type, reason: str, hosts: int
 ):
     cluster = FakeCluster([machine("a"), machine("b")])
-    cluster.bodies = lambda usual, number: (body if number == 0 else usual)()
+    cluster.bodies = lambda usual, number: (body if cluster.placing.identity == "a" else usual)()
+
+    def wait(actor: int, name: str, call: int) -> None:  # else the others have played all games by then
+        end = time.monotonic() + 60
+        while name == "play" and "is left out" not in caplog.text and time.monotonic() < end:
+            if cluster.actors[actor][0].identity == "a":
+                return
+            time.sleep(0.01)
+
+    cluster.behave = wait
     assert told(play(tmp_path / "t", cluster)) == alone
     assert reason in caplog.text and "machine a (127.0.0.1) is left out" in caplog.text
-    assert [node.identity for node, _ in cluster.actors].count("a") == 1
+    assert [node.identity for node, _ in cluster.actors].count("a") == hosts
 
 
 @pytest.mark.parametrize("others", [[], [machine("head", 0)], [machine("learner", 0, gpus=1)]])
@@ -230,18 +217,6 @@ def test_if_all_machines_are_refused_the_reasons_are_said(tmp_path: Path, others
         ClusterError, match=r"no machine of the cluster can play: a \(127.0.0.1\): it has another version"
     ):
         play(tmp_path / "t", cluster)
-
-
-def test_a_machine_where_no_host_can_begin_is_given_up(tmp_path: Path, alone: list[dict[str, Any]], caplog):
-    cluster = FakeCluster([machine("a"), machine("b")])
-
-    def fail(actor: int, name: str, call: int) -> None:
-        if cluster.actors[actor][0].identity == "a":
-            raise ActorDiedError("ModuleNotFoundError: No module named 'alphazero'")
-
-    cluster.behave = fail
-    assert told(play(tmp_path / "t", cluster)) == alone
-    assert "3 workers in a row could not play" in caplog.text and "alphazero is not installed there" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -261,7 +236,7 @@ def test_a_good_machine_that_is_gone_is_waited_for(tmp_path: Path, alone: list[d
     cluster.bodies = lambda usual, number: (OtherFramework if number == 0 else usual)()
 
     def leave(actor: int, name: str, call: int) -> None:
-        if name == "play" and call == 4 and len(cluster.actors) == 2:
+        if name == "play" and call == 3 and len(cluster.actors) == 2:
             cluster.there = [machine("a")]
             threading.Timer(0.3, lambda: setattr(cluster, "there", [machine("a"), machine("b")])).start()
             raise ActorDiedError("The actor died unexpectedly")
@@ -269,34 +244,6 @@ def test_a_good_machine_that_is_gone_is_waited_for(tmp_path: Path, alone: list[d
     cluster.behave = leave
     assert told(play(tmp_path / "t", cluster)) == alone
     assert [node.identity for node, _ in cluster.actors] == ["a", "b", "b"]
-
-
-def test_a_machine_where_every_host_dies_at_its_first_order_is_given_up(tmp_path: Path, alone, caplog):
-    cluster = FakeCluster([machine("a"), machine("b")])
-
-    def fail(actor: int, name: str, call: int) -> None:
-        if name != "play":
-            return
-        if cluster.actors[actor][0].identity == "a":
-            raise ActorDiedError("The actor died unexpectedly: out of memory")
-        end = time.monotonic() + 60
-        while "is left out" not in caplog.text and time.monotonic() < end:
-            time.sleep(0.01)
-
-    cluster.behave = fail
-    assert told(play(tmp_path / "t", cluster)) == alone
-    assert "3 workers in a row could not play" in caplog.text
-    assert [node.identity for node, _ in cluster.actors].count("a") == 3
-
-
-class Broken(Host):
-    """On a machine whose disk is full."""
-
-    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
-        def write() -> None:
-            raise OSError(28, "No space left on device", "/tmp/weights")
-
-        return _answer(write)
 
 
 class ObjectStoreFullError(RayError):
@@ -315,29 +262,7 @@ def test_weights_that_ray_cannot_fetch_are_no_bug(monkeypatch: pytest.MonkeyPatc
     host = Host()
     host._generation = -1
     kind, answer = host.play(None, Parcel(0, [None]))
-    assert kind == MISTAKE and answer.endswith("(ObjectStoreFullError: Failed to put object in the store)")
-
-
-def test_one_bad_machine_is_left_out_and_the_others_play_its_games(tmp_path: Path, alone, caplog):
-    cluster = FakeCluster([machine("a"), machine("b"), machine("c")])
-
-    cluster.bodies = lambda usual, number: (Broken if cluster.placing.identity == "a" else usual)()
-    assert told(play(tmp_path / "t", cluster)) == alone
-    assert "is lost: OSError: [Errno 28] No space left on device" in caplog.text
-
-
-class Chatterer(Host):
-    """Answers with words."""
-
-    def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
-        return DONE, "games"
-
-
-def test_an_answer_that_is_no_bytes_loses_its_host_and_no_games(tmp_path: Path, alone, caplog):
-    cluster = FakeCluster([machine("a"), machine("b")])
-    cluster.bodies = lambda usual, number: (Chatterer if number == 0 else usual)()
-    assert told(play(tmp_path / "t", cluster)) == alone
-    assert "it has answered with str instead of bytes" in caplog.text
+    assert kind == LOST and answer.endswith("(ObjectStoreFullError: Failed to put object in the store)")
 
 
 def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, alone, caplog):
@@ -352,12 +277,12 @@ def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, 
         collect(pool)
 
     def die(actor: int, name: str, call: int) -> None:
-        if name == "play" and actor == 0 and call == 4:
+        if name == "play" and actor == 0 and call == 3:
             raise ActorDiedError("The actor died unexpectedly")
 
     class Noting(Host):
         def play(self, order: Any, parcel: Any) -> tuple[str, Any]:
-            orders.append((order.first, order.second, order.games))
+            orders.append((order.pairing, order.games))
             return super().play(order, parcel)
 
     cluster.behave, cluster.bodies = die, lambda usual, number: Noting()
@@ -369,8 +294,7 @@ def test_an_answer_counts_though_its_host_dies_in_the_same_look(tmp_path: Path, 
 
 def test_workers_in_place_of_lost_ones_stay_spread(tmp_path: Path):
     cluster = FakeCluster([machine(name, 4) for name in "abcd"], workers=4)
-    tournament = make()
-    pool = Spread(cluster, tournament, GAME)._pool
+    pool = Spread(cluster, make(), GAME)._pool
     pool._look_around()
     for _ in range(6):
         pool.hosts[0].played = True

@@ -16,13 +16,15 @@ from alphazero.cluster.connection import Machine
 from alphazero.cluster.pool import RemoteHost
 from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.cluster.self_play import (
-    AllHosts,
+    CARD,
+    CHECKPOINT,
     ClusterWorkers,
+    Order,
+    RemotePlayer,
     expected_hosts,
     games_of_order,
     slots_of_host,
-)
-from alphazero.cluster.self_play_guest import CARD, CHECKPOINT, Order, RemotePlayer
+)  # fmt: skip
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.arrays import pack_npz
@@ -206,14 +208,8 @@ def test_a_chunk_that_cannot_be_is_refused(chunks: list[Chunk], change, message:
 
 
 def test_a_game_to_show_that_ends_before_its_random_plies_do_is_left_out():
-    finished = FinishedGame(0, np.zeros((1, 2), np.uint64), 9)
-    ends = [actions_of(GAME.game, finished._replace(number=number), SEED) for number in range(50)]
-    assert ends == [None] * 50, "nine random plies of tic-tac-toe go past the end of most games"
-
-
-def test_a_chunk_of_too_many_games_is_refused(chunks: list[Chunk]):
-    with pytest.raises(StorageError, match="games <= 2"):
-        unpack(pack(chunks[0]), "a chunk", GAME.game, 2)
+    finished = [FinishedGame(number, np.zeros((1, 2), np.uint64), 9) for number in range(50)]
+    assert [actions_of(GAME.game, each, SEED) for each in finished] == [None] * 50, "most games end sooner"
 
 
 def test_games_are_left_out_with_their_samples(chunks: list[Chunk]):
@@ -244,46 +240,24 @@ def test_what_arrives_is_on_disk_before_it_counts(folder: RunFolder, chunks: lis
 
 
 def test_after_a_kill_what_waited_waits_and_what_was_taken_does_not(folder: RunFolder, chunks: list[Chunk]):
-    """Killed between the commit of a generation and the removal of the files that it took."""
+    """Killed before the commit of a generation, or between it and the removal of the files that it took."""
     inbox = Arrivals(folder, GAME.game, 1000)
     for chunk in chunks[:2]:
         inbox.add([chunk])
     taken = inbox.take(1)
     assert taken is not None and numbers_of(taken) == numbers_of(chunks[0])
+    before = Arrivals(folder, GAME.game, 1000)
+    assert before.restore(()) == max(map(max, map(numbers_of, chunks[:2]))) + 1
+    assert before.num_games == chunks[0].num_games + chunks[1].num_games
     after = Arrivals(folder, GAME.game, 1000)
-    past = after.restore(inbox.taken)
-    assert past == max(numbers_of(chunks[1])) + 1
+    assert after.restore(inbox.taken) == max(numbers_of(chunks[1])) + 1
     waiting = after.take(1000)
     assert waiting is not None and numbers_of(waiting) == numbers_of(chunks[1])
     assert len(list(folder.path.glob("arrived_*.npz"))) == 1
     after.add([chunks[3]])
     assert after.taken != inbox.taken, "numbers of arrivals are not used again"
-
-
-def test_killed_before_the_commit_everything_waits_again(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Arrivals(folder, GAME.game, 1000)
-    inbox.add([chunks[0]])
-    inbox.take(1)
-    after = Arrivals(folder, GAME.game, 1000)
-    after.restore(())
-    assert after.num_games == chunks[0].num_games
-
-
-def test_a_committed_generation_leaves_no_arrivals(folder: RunFolder, chunks: list[Chunk]):
-    inbox = Arrivals(folder, GAME.game, 1000)
-    inbox.add([chunks[0]])
-    inbox.take(1)
-    inbox.committed()
-    assert not list(folder.path.glob("arrived_*.npz")) and not inbox.taken
-
-
-def test_a_damaged_arrival_is_left_out_and_said(folder: RunFolder, chunks: list[Chunk], caplog):
-    Arrivals(folder, GAME.game, 1000).add([chunks[0]])
-    (file,) = folder.path.glob("arrived_*.npz")
-    file.write_bytes(file.read_bytes()[:-100])
-    inbox = Arrivals(folder, GAME.game, 1000)
-    inbox.restore(())
-    assert inbox.num_games == 0 and "its games are left out" in caplog.text
+    after.committed()
+    assert len(list(folder.path.glob("arrived_*.npz"))) == 1 and not after.taken
 
 
 def test_games_of_old_weights_are_left_out_and_counted(folder: RunFolder, chunks: list[Chunk]):
@@ -322,39 +296,29 @@ def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
     return found
 
 
-def answer(settings: WorkerSettings, weights: Path, orders: list[Order]) -> list[bytes]:
-    player = RemotePlayer(settings)
-    player.take(0, files_in(weights))
-    return [player.play(order) for order in orders]
+def answer(settings: WorkerSettings, weights: Path, order: Order, generation: int = 0) -> bytes:
+    player = RemotePlayer(replace(settings, num_slots=slots_of_host(TINY, 2)))
+    player.take(generation, files_in(weights))
+    return player.play(order)
 
 
-def test_orders_and_their_answers_make_games_that_wait(workers: ClusterWorkers, settings, weights):
+def test_an_answer_makes_games_that_wait_and_counts_once(workers: ClusterWorkers, settings, weights):
     play, first_host = workers.worker, host(1)
     orders = [play.next_order(first_host) for _ in range(2)]
-    settings = replace(settings, num_slots=slots_of_host(TINY, 2))
-    answers = answer(settings, weights, orders)
-    assert play.take([(first_host, order, content) for order, content in zip(orders, answers, strict=True)]) == []
-    assert workers.inbox.num_games >= sum(order.num_games for order in orders)
-    assert play._counts.games == workers.inbox.num_games and play.bytes == sum(map(len, answers))
-
-
-def test_an_answer_counts_once(workers: ClusterWorkers, settings, weights):
-    play, first_host = workers.worker, host(1)
-    first = play.next_order(first_host)
-    (content,) = answer(replace(settings, num_slots=slots_of_host(TINY, 2)), weights, [first])
-    assert play.take([(first_host, first, content)]) == []
-    there = workers.inbox.num_games
-    assert play.take([(first_host, first, content)]) == [first_host], "the same games again"
+    content = answer(settings, weights, orders[0])
+    play.take(first_host, orders[0], content)
+    play.taken()
+    assert (there := workers.inbox.num_games) >= orders[0].num_games
+    assert play._counts.games == there and play.bytes == len(content)
+    for number, other in ((1, orders[1]), (2, play.next_order(host(2)))):  # the same games again, and from another host
+        with pytest.raises(StorageError, match="nobody asked it for"):
+            play.take(host(number), other, content)
+    play.settings(host(3))
+    order = play.next_order(host(3))
+    with pytest.raises(StorageError, match="never played"):
+        play.take(host(3), order, answer(settings, weights, order, generation=7))
+    play.taken()
     assert workers.inbox.num_games == there
-
-
-def test_games_that_another_host_was_asked_for_are_refused(workers: ClusterWorkers, settings, weights, caplog):
-    play = workers.worker
-    first, second = play.next_order(host(1)), play.next_order(host(2))
-    (content,) = answer(replace(settings, num_slots=slots_of_host(TINY, 2)), weights, [first])
-    refused = play.take([(host(2), second, content)])
-    assert [host.number for host in refused] == [2] and workers.inbox.num_games == 0
-    assert "nobody asked it for" in caplog.text
 
 
 @pytest.mark.parametrize(("games", "expected"), [(0.5, 1), (4, 1), (16, 2), (64, 8), (190, 8), (512, 21), (4096, 170)])
@@ -389,17 +353,12 @@ def test_the_hosts_that_a_cluster_has_room_for(asked: int | None, there: int, ex
     assert expected_hosts(Machines("local", asked)) == expected
 
 
-def test_two_hosts_never_get_the_same_number(workers: ClusterWorkers):
-    orders = [workers.worker.next_order(host(number)) for number in (1, 2, 1, 2)]
+def test_no_number_is_given_twice_even_if_a_host_is_lost(workers: ClusterWorkers):
+    orders = [workers.worker.next_order(host(number)) for number in (1, 2, 1)]
+    workers.worker.lose(host(1), orders[::2])
+    orders.append(workers.worker.next_order(host(2)))
     given = [number for each in orders for number in range(each.first_game, each.first_game + each.new_games)]
     assert len(given) == len(set(given)) > 0
-
-
-def test_a_host_that_is_lost_takes_its_numbers_along(workers: ClusterWorkers):
-    play = workers.worker
-    lost = play.next_order(host(1))
-    play.lose(host(1), [lost])
-    assert play.next_order(host(2)).first_game >= lost.first_game + lost.new_games
 
 
 def test_no_orders_are_given_while_the_next_generation_waits(workers: ClusterWorkers, chunks: list[Chunk]):
@@ -433,18 +392,9 @@ def test_hosts_beside_a_learner_that_takes_all_cores_rest_until_the_next_network
     assert workers.worker.next_order(host(1)) is not None
 
 
-def test_weights_that_have_never_played_are_refused(workers: ClusterWorkers, settings, weights, caplog):
-    play, first_host = workers.worker, host(1)
-    first = play.next_order(first_host)
-    player = RemotePlayer(replace(settings, num_slots=slots_of_host(TINY, 2)))
-    player.take(7, files_in(weights))
-    assert play.take([(first_host, first, player.play(first))]) == [first_host]
-    assert "never played" in caplog.text
-
-
 def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: ClusterWorkers, chunks: list[Chunk]):
-    worker: AllHosts = workers.worker
-    worker.taken = replace(chunks[0], games=np.array([[1, 5, 0], [2, 5, 3], [3, 5, 4], [4, 5, 9]]))
+    worker = workers.worker
+    worker.last = replace(chunks[0], games=np.array([[1, 5, 0], [2, 5, 3], [3, 5, 4], [4, 5, 9]]))
     workers.worker.versions = [0, 3, 9]
     assert worker.ages().tolist() == [2, 1, 1, 0]
     assert worker.oldest() == 0

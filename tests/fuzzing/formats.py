@@ -23,7 +23,6 @@ from alphazero.commands.replay import list_games
 from alphazero.fingerprint import name_rules
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.matches.labelled import read_positions
-from alphazero.matches.openings import plies_of
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import load_net
 from alphazero.settings import config_from_dict
@@ -195,7 +194,7 @@ def tournament() -> Tournament:
 
 def write_tournament(folder: Path) -> Path:
     ours = tournament()
-    settings = {"format": 1, "opening_plies": plies_of("none"), "contestants": dict.fromkeys(ours.contestants)}
+    settings = {"format": 1, "opening_plies": 0, "contestants": dict.fromkeys(ours.contestants)}
     settings |= {name: getattr(ours, name) for name in ("game", "kind", "seed", "simulations", "openings", "games")}
     settings |= {"rules": name_rules(tictactoe().game), "judge": None}
     settings["pairings"] = [[pairing.first, pairing.second, ours.games] for pairing in ours.pairings]

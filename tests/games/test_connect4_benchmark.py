@@ -262,12 +262,6 @@ def test_greedy_is_reported_in_a_table(positions, capsys):
     assert rows["plies 12-23"] == ["0", "-", "-", "-", "-"]
     headings = "accuracy", "strict accuracy", "cross entropy", "value sign accuracy"
     assert all(heading in lines[2] for heading in headings)
-    start = lines.index("accuracy by ply")
-    assert [line.split() for line in lines[start + 1 :]] == [
-        ["3-5", "#" * 40, "100.0%"],
-        ["6-8", "#" * 40, "100.0%"],
-        ["36-38", "#" * 40, "100.0%"],
-    ]
 
 
 NAMES_OF_FIGURES = {"positions", *FIGURES, *(f"{name}_interval" for name in FIGURES)}
@@ -288,20 +282,12 @@ def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(net_file,
             assert entry["by_phase"]["12-23"][name] is None and entry["by_phase"]["12-23"][f"{name}_interval"] is None
     report = capsys.readouterr().out
     assert report.index("without a search") < report.index("\n5 simulations")
-    assert report.count("accuracy by ply") == 2
 
 
 def test_the_same_seed_gives_the_same_figures(tmp_path, capsys):
     first, again, other = (run_json(tmp_path, "random", "--seed", seed) for seed in (1, 1, 2))
     assert first == again != other
     assert capsys.readouterr().out.startswith("random on the frozen set: 7000 positions, 7000 of them decisive\n")
-
-
-def test_the_accuracy_is_drawn(positions, tmp_path):
-    pytest.importorskip("matplotlib")
-    file = tmp_path / "a.png"
-    assert run_pons("mcts", "--simulations", "5", "10", "--positions", positions, "--plot", file) == 0
-    assert file.read_bytes().startswith(b"\x89PNG\r\n\x1a\n") and file.stat().st_size > 2000
 
 
 @pytest.mark.parametrize(
@@ -311,8 +297,6 @@ def test_the_accuracy_is_drawn(positions, tmp_path):
         (["human"], "human plays one game at a time"),
         (["random", "--simulations", "0,100"], "--simulations takes whole numbers"),
         (["random", "--simulations"], "--simulations takes one or several numbers"),
-        (["random", "--plot", "result.txt"], "--plot takes a file that ends in"),
-        (["random", "--plot", "x.png", "--json", "./x.png"], "two options name one file"),
         (["random", "--json", "a" * 300 + ".json"], ""),
         (["random", "--positions", "wrong.txt"], "wrong.txt, line 1: the score is -2, not 3"),
     ],

@@ -64,10 +64,6 @@ def test_the_interval_holds_the_score_and_mirrors(results):
     assert score_interval(losses, draws, wins) == pytest.approx((1 - high, 1 - low), abs=1e-9)
 
 
-def test_no_games_say_nothing():
-    assert score_interval(0, 0, 0) == (0.0, 1.0)
-
-
 @pytest.mark.parametrize("num_games", [10, 40])
 @pytest.mark.parametrize("rates", [(0.5, 0.0, 0.5), (0.3, 0.5, 0.2), (0.05, 0.9, 0.05), (0.9, 0.05, 0.05)])
 def test_it_covers_the_truth_in_about_95_percent(rates, num_games):

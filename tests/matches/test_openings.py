@@ -12,7 +12,6 @@ from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting, UnknownName
 from alphazero.game.record import read_records
 from alphazero.matches import openings as openings_module
-from alphazero.matches.arena import openings_of
 from alphazero.matches.openings import (
     EVEN,
     LEAST_PLIES,
@@ -21,12 +20,18 @@ from alphazero.matches.openings import (
     balance_of,
     choose_openings,
     describe_openings,
-)
+)  # fmt: skip
 from alphazero.players.contestants import make_player
 from games.connect4.solver import Solver
 from tests.game.double_move_game import DoubleMove
 
 TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.load("connect4").game, DoubleMove()
+
+
+@pytest.fixture(autouse=True)
+def no_pictures(monkeypatch):
+    """They take seconds."""
+    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
 
 
 def drawn(game, count, plies, seed, balance=None):
@@ -121,9 +126,7 @@ def test_balanced_openings_are_as_many_as_there_are_pairs_and_follow_the_seed(ba
 def test_a_game_without_a_balanced_opening_is_refused():
     nothing = lambda states: np.zeros(len(states), bool)  # noqa: E731
     with pytest.raises(InvalidSetting, match="tictactoe has no balanced opening"):
-        chosen(TIC_TAC_TOE, 2, 1, Balance(nothing, "nowhere", by_net=False))
-    with pytest.raises(InvalidSetting, match="is over or not balanced"):
-        openings_of(TIC_TAC_TOE, 2, 1, opening_plies=2, balance=Balance(nothing, "nowhere", by_net=False))
+        chosen(TIC_TAC_TOE, 2, 1, Balance(nothing, by_net=False))
 
 
 def test_only_games_that_know_their_values_have_balanced_openings():
@@ -150,7 +153,8 @@ def test_a_shipped_net_chooses_openings_where_no_solver_can(monkeypatch):
     fair = [p.actions for p, value in zip(every, values, strict=True) if abs(value) <= EVEN]
     assert 0 < len(fair) < len(every)
     assert fair[:6] == [opening.actions for opening in openings][: len(fair)]
-    assert "a position whose expected score is 45 to 55% by the shipped net with 100 simulations" in balance.words
+    words = "8 random plies to a position whose expected score is 45 to 55% by the shipped net with 100 simulations"
+    assert words in describe_openings("balanced", 8, game)
 
 
 def run_pit(*arguments):

@@ -74,21 +74,16 @@ def test_whoever_loses_every_game_is_weaker():
     assert found.evidence(0, 1) == pytest.approx(0, abs=0.01)
 
 
-def test_nothing_is_certain_after_any_number_of_games():
+def test_nothing_is_certain_after_any_number_of_games_and_draws_are_no_evidence():
     games = np.zeros((2, 2, 3), np.int64)
+    games[0, 1, DRAW] = games[1, 0, DRAW] = 50
+    assert rate(games).evidence(0, 1) == pytest.approx(0, abs=1e-3)
     games[0, 1], games[1, 0] = (9000, 0, 1000), (1000, 0, 9000)
     assert 0.9999 < rate(games).superiority(0, 1) < 1 and 0 <= rate(games).superiority(1, 0) < 0.0001
 
 
-def test_draws_alone_are_no_evidence():
-    games = np.zeros((2, 2, 3), np.int64)
-    games[0, 1, DRAW] = games[1, 0, DRAW] = 50
-    assert rate(games).evidence(0, 1) == pytest.approx(0, abs=1e-3)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_without_draws_and_advantage_it_is_what_choix_finds(seed):
-    rng = np.random.default_rng(seed)
+def test_without_draws_and_advantage_it_is_what_choix_finds():
+    rng = np.random.default_rng(0)
     games, wins = np.zeros((6, 6, 3), np.int64), []
     for i in range(6):
         for j in range(i):
@@ -184,10 +179,8 @@ def test_one_who_lost_everything_is_finite_said_and_blurs_nobody_else():
     found = rate(games)
     assert np.isfinite(found.elo).all() and 500 < found.elo[:3].min() - found.elo[3] < 3000
     assert found.errors[3] > 300 and found.errors[:3] == pytest.approx(alone, rel=0.1)
-    assert warnings(games, "abcd") == [
-        "d: nothing but wins or nothing but losses against the others, so the true distance may be larger, and its "
-        "number is a guess; add contestants of a strength in between"
-    ]
+    (sentence,) = warnings(games, "abcd")
+    assert sentence.startswith("d: nothing but wins or nothing but losses")
 
 
 def test_groups_that_never_met_are_finite_and_said():
@@ -196,9 +189,7 @@ def test_groups_that_never_met_are_finite_and_said():
     assert np.isfinite(found.elo).all() and np.isfinite(found.errors).all()
     assert found.difference(2, 4)[1] > 1000
     (sentence,) = warnings(games, "abcde")
-    assert sentence == (
-        "3 groups have played no game with each other, so ratings compare within a group: a, b | c, d | e"
-    )
+    assert sentence.startswith("3 groups ") and sentence.endswith("a, b | c, d | e")
 
 
 @pytest.mark.parametrize("results", [(0, 0, 0), (0, 9, 0), (9, 0, 0), (0, 0, 9)])
@@ -212,8 +203,3 @@ def test_ordinary_results_bring_no_warning():
     assert warnings(games, "abc") == []
     # a beats b beats c beats a: everybody has lost something
     assert warnings(table(3, {(0, 1): (9, 0, 0), (1, 2): (9, 0, 0), (2, 0): (9, 0, 0)}), "abc") == []
-
-
-def test_many_names_are_shortened():
-    (sentence,) = warnings(table(9, {(0, i): (1, 0, 1) for i in range(1, 8)}), "abcdefghi")
-    assert sentence.endswith("a, b, c, d, ..., h (8 in all) | i")

@@ -16,8 +16,7 @@ from alphazero.commands.options import DEFAULT_GAME, Device, GameName, ScoreOpti
 from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError
 from alphazero.machine import count_cores
-from alphazero.matches.judge import Judge, Judgement, describe, draw, open_players, title_of
-from alphazero.pages import check_picture_file
+from alphazero.matches.judge import Judge, Judgement, describe, open_players, title_of
 from alphazero.players.contestants import load_game
 from alphazero.players.player import Player
 from alphazero.progress import Progress
@@ -71,17 +70,10 @@ class JudgeConfig(ScoreOptions):
 
     positions: Path | None = None
     """Score on the positions of this file instead: moves or a board in each line, and perhaps the exact score."""
-    plot: Path | None = None
-    """Draw the accuracy by ply into this file (.png, .svg or .pdf)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.plot is not None:
-            check_picture_file("--plot", self.plot)
 
     def players(self, loaded: LoadedGame) -> list[Player]:
         """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""
-        spare_files(self.overwrite, self.json, self.plot)
+        spare_files(self.overwrite, self.json)
         return open_players(self.contestant, loaded, self.simulations, seed=self.seed, threads=self.threads)
 
 
@@ -91,14 +83,13 @@ def report(
     judge: Judge,
     *,
     about: str,
-    label: str,
     phases: Mapping[str, tuple[int, int]],
     entry: Callable[[Player, Judgement], dict[str, Any]],
     details: Callable[[Judgement], str] = lambda _: "",
 ) -> None:
     """Judges the players; prints and writes all that the options ask for.
 
-    `about` says what the positions are, `label` what the first figure is; `entry` is one of the file of `--json`.
+    `about` says what the positions are; `entry` is one of the file of `--json`.
     """
     judgements, name = [], config.contestant.text
     for player in players:
@@ -108,8 +99,6 @@ def report(
     judged = list(zip(players, judgements, strict=True))
     if config.json is not None:
         write_json(config.json, [{"contestant": name, **entry(*pair)} for pair in judged])
-    if config.plot is not None:
-        draw(config.plot, name, label, players, judgements)
     print(f"{name} on {about}")
     for player, judgement in judged:
         print(f"\n{describe(player, judgement, phases)}{details(judgement)}")

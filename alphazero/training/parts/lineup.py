@@ -95,16 +95,12 @@ class Lineup:
     def make(self, slots: int | None, generation: int) -> None:
         """Makes the nets, the learner and the workers; `slots` as for Workers. `generation`: the newest one."""
         plan = self.plan
-        if plan.cluster is not None:
-            self.workers = self._make_workers(slots, generation)
-            self.workers.place()  # its hosts load their code meanwhile
         self.net, self.best = self._make_net(plan.config.net), self._make_net(self.sizes)
         check_apart(self.net, self.best)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self._at_end.callback(self.net.use_threads, self.net.use_threads(1))
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
-        if plan.cluster is None:
-            self.workers = self._make_workers(slots, generation)
+        self.workers = self._make_workers(slots, generation)
 
     def close(self) -> None:
         """Ends the workers, and leaves network calls as they were before the run; a second call does nothing."""
