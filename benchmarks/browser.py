@@ -27,8 +27,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.players.contestants import load_net
 from alphazero.settings import check_ranges
 from alphazero.wasm.engine import GameModule, ModuleBuilder, evaluate_by_network, opinion_of_network
-from alphazero.wasm.layers import add_network
-from alphazero.wasm.network import program_of
+from alphazero.wasm.network import add_network, program_of
 
 DRIVER = Path(__file__).with_suffix(".mjs")
 

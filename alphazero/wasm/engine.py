@@ -1,9 +1,12 @@
 """One game and the search of one tree as a WebAssembly module: the third target of the same functions.
 
 The templates below call the rules by their names, as those of `game.kernels` do, and the functions of `search` that run
-on the processor and on a GPU. All arrays lie at fixed places of the module's memory. A page calls the entry points and
-reads the arrays; `Engine.places` says where they are.
+on the processor and on a GPU. `ModuleBuilder` gives them these names, and those of the module's own functions and
+arrays (`page()`, `scratch()`, `tree()`, `walks()`, `answers()`). All arrays lie at fixed places of the module's memory.
+A page calls the entry points and reads the arrays; `GameModule.places` says where they are.
 """
+
+# mypy: disable-error-code="name-defined"
 
 from __future__ import annotations
 
@@ -38,29 +41,6 @@ from alphazero.wasm.compiler import EntryPoint, Layout, compile_module, compiled
 MOST_SIMULATIONS = 20_000
 """Simulations of one search, if so many nodes fit into MOST_BYTES."""
 MOST_BYTES = 1 << 26
-
-# Names that `ModuleBuilder` replaces by those of one game and one module.
-init: Any
-legal: Any
-step: Any
-is_terminal: Any
-terminal_value: Any
-observe: Any
-mover: Any
-to_canonical: Any
-wins_by: Any
-advance: Any
-evaluate: Any
-ask_network: Any
-page: Any
-scratch: Any
-tree: Any
-walks: Any
-answers: Any
-settings: Any
-opinion: Any
-QUIET_SETTINGS: Any
-PERMUTATIONS: Any
 
 
 class Page(NamedTuple):

@@ -33,6 +33,7 @@ RARE = 0.01
 MOST_DEPTH = 16
 LINES = range(3, 8)
 
+Facts = tuple[dict[int, Any], dict[int, str], dict[int, Any]]
 Tree = int | list[Any]
 """A leaf is the number of a value; a question is [bit, tree if it is 0, tree if it is 1].
 
@@ -74,7 +75,7 @@ def answer(looks: Looks, tree: Tree, bits: np.ndarray) -> Any:
     return looks.values[tree]
 
 
-def told(looks: Looks, position: Position) -> tuple[dict[int, Any], dict[int, str], dict[int, Any]]:
+def told(looks: Looks, position: Position) -> Facts:
     """The trees' answers for a position, as `facts`."""
     bits = bits_of(position, {})
     found = {cell: answer(looks, tree, bits) for cell, tree in enumerate(looks.pieces)}
@@ -90,21 +91,21 @@ def looks_of(game: Game) -> Looks:
         raise GameError(
             f"{game.name} draws no board, so a web page cannot show it: give its class `pieces`, or a `board`"
         )
-    learner, positions = _Learner(game), list(some_positions(game, POSITIONS, 0))
-    for round in range(1, MOST_ROUNDS + 1):
-        learner.add(positions)
-        looks = learner.learn()
-        positions = list(some_positions(game, POSITIONS, round))
-        wrong = [position for position in positions if told(looks, position) != facts(position)]
-        if not wrong:
-            return looks
-        if round >= ROUNDS and len(wrong) > RARE * len(positions):
-            break
-    parts = zip(("pieces", "names", "clicks"), told(looks, wrong[0]), facts(wrong[0]), strict=True)
-    which = " and ".join(part for part, shown, right in parts if shown != right)
+    learner = _Learner(game)
+    for round in range(1 + MOST_ROUNDS):
+        known = [(position, facts(position)) for position in some_positions(game, POSITIONS, round)]
+        if round > 0:
+            looks = learner.learn()
+            wrong = [position for position, right in known if told(looks, position) != right]
+            if not wrong:
+                return looks
+            if round >= ROUNDS and len(wrong) > RARE * len(known):
+                break
+        learner.add(known)
+    moves = " ".join(words_of(game.start(), wrong[0].actions)) or "no move"
     raise GameError(
-        f"a web page cannot show {game.name}: its {which} depend on more than a few bits of the position, as after "
-        f"{' '.join(words_of(game.start(), wrong[0].actions)) or 'no move'}: keep one bit for each piece and cell"
+        f"a web page cannot show {game.name}: its pieces, names or clicks depend on more than a few bits of the "
+        f"position, as after {moves}: keep one bit for each piece and cell"
     )
 
 
@@ -145,7 +146,7 @@ def neighbours(game: Game) -> list[list[int]]:
     ]
 
 
-def facts(position: Position) -> tuple[dict[int, Any], dict[int, str], dict[int, Any]]:
+def facts(position: Position) -> Facts:
     """The pieces by cell, the names and the clicks by action, as the page knows them: without the history."""
     game, alone = position.game, without_history(position)
     pieces = {piece.cell: {**asdict(piece), "cell": None} for piece in game.pieces(alone)}
@@ -162,70 +163,51 @@ class _Learner:
     def __init__(self, game: Game):
         self.game = game
         self.bits = np.zeros((0, 1 + 64 * game.state_words + len(game.board.cells)), bool)
-        """`bool[n, 1 + 64 K + cells]` of `bits_of`."""
-        self.values: dict[str, int] = {}
+        self.values = {"null": 0}
         """Every value, as JSON, by its number."""
-        cells, actions = len(game.board.cells), game.num_actions
-        self.labels = {"pieces": [list[int]() for _ in range(cells)]}
-        self.labels |= {name: [list[int]() for _ in range(actions)] for name in ("words", "clicks")}
-        """The number of the value in each position, -1 where the action is not legal."""
+        counts = len(game.board.cells), game.num_actions, game.num_actions
+        self.labels = [[list[int]() for _ in range(count)] for count in counts]
+        """For each piece, name and list of clicks the number of the value in each position; -1: no legal action."""
         self.ended: list[Position] = []
 
-    def add(self, positions: Sequence[Position]) -> None:
-        """Adds what the game says of some positions."""
-        rows = []
-        for position in positions:
-            pieces, words, clicks = facts(position)
-            rows.append(bits_of(position, pieces))
-            for name, known in (("pieces", pieces), ("words", words), ("clicks", clicks)):
-                for item, labels in enumerate(self.labels[name]):
-                    missing = self._number(None) if name == "pieces" else -1
-                    labels.append(self._number(known[item]) if item in known else missing)
-            if position.terminal:
-                self.ended.append(position)
-        self.bits = np.concatenate([self.bits, np.stack(rows)])
+    def add(self, known: Sequence[tuple[Position, Facts]]) -> None:
+        """Adds positions and what the game says of them."""
+        for _, right in known:
+            for items, values, missing in zip(self.labels, right, (0, -1, -1), strict=True):
+                for item, labels in enumerate(items):
+                    labels.append(self._number(values[item]) if item in values else missing)
+        self.bits = np.concatenate([self.bits, [bits_of(position, right[0]) for position, right in known]])
+        self.ended += [position for position, _ in known if position.terminal]
 
     def learn(self) -> Looks:
         """The trees that are right in all positions."""
-        trees = {name: [self._tree(name, item) for item in range(len(items))] for name, items in self.labels.items()}
-        line, beside = self._line(), list[list[int]]()
-        if not line and self._chains(neighbours(self.game)):
-            beside = neighbours(self.game)
-        values = [json.loads(value) for value in self.values]
-        return Looks(values=values, owned=self._owned(), line=line, beside=beside, **trees)
+        pieces, words, clicks = self.labels
+        before = self.bits[:, : self.bits.shape[1] - len(pieces)]  # a piece does not depend on pieces
+        line, beside = self._line(), neighbours(self.game)
+        trees = (
+            [self._tree(labels, before, None) for labels in pieces],
+            [self._tree(labels, self.bits, self._name(action)) for action, labels in enumerate(words)],
+            [self._tree(labels, self.bits, []) for labels in clicks],
+        )
+        chains = not line and self._chains(beside)
+        return Looks(
+            [json.loads(value) for value in self.values], *trees, self._owned(), line, beside if chains else []
+        )
 
     def _number(self, value: Any) -> int:
         return self.values.setdefault(json.dumps(value), len(self.values))
 
-    def _tree(self, name: str, item: int) -> Tree:
-        labels = np.array(self.labels[name][item])
-        rows = np.flatnonzero(labels >= 0)
-        if len(rows):
-            known = len(self.bits[0]) - len(self.game.board.cells) * (name == "pieces")
-            return self._grown(rows, labels, self.bits[:, :known], 0)
-        if name != "words":
-            return self._number([])  # an action that no random game had: a button, with its name at the start
+    def _name(self, action: int) -> str:
         try:
-            return self._number(self.game.start().format(item))
+            return self.game.start().format(action)
         except Exception:  # a game's notation need not know an action where it is not legal
-            return self._number(f"action {item}")
+            return f"action {action}"
 
-    def _grown(self, rows: np.ndarray, labels: np.ndarray, known: np.ndarray, depth: int) -> Tree:
-        """A tree for some of the positions: who moves first, then the bits that tell most."""
-        kinds, own = np.unique(labels[rows], return_inverse=True)
-        if len(kinds) == 1 or depth == MOST_DEPTH:
-            return int(kinds[np.bincount(own).argmax()])
-        bits = known[rows]
-        ones = bits.T.astype(np.float32) @ np.eye(len(kinds), dtype=np.float32)[own]
-        zeros = np.bincount(own) - ones
-        disorder = _disorder(ones) + _disorder(zeros)
-        useless = (ones.sum(axis=1) == 0) | (zeros.sum(axis=1) == 0)
-        disorder[useless] = np.inf
-        best = 0 if depth == 0 and not useless[0] else int(disorder.argmin())
-        if useless[best]:
-            return int(kinds[np.bincount(own).argmax()])
-        parts = [self._grown(rows[bits[:, best] == side], labels, known, depth + 1) for side in (False, True)]
-        return parts[0] if parts[0] == parts[1] else [best, *parts]
+    def _tree(self, labels: list[int], known: np.ndarray, unseen: Any) -> Tree:
+        """A tree for what has these labels; of an action that no random game had, the value `unseen`."""
+        numbers = np.array(labels)
+        rows = np.flatnonzero(numbers >= 0)
+        return _grown(rows, numbers, known, 0) if len(rows) else self._number(unseen)
 
     def _line(self) -> int:
         """The length of a line whose cells the game marks at its end."""
@@ -233,10 +215,10 @@ class _Learner:
         if len(self.game.board.cells) != rows * columns:
             return 0
         marked = [(self.game.pieces(end), set(self.game.winning_cells(end))) for end in self.ended]
-        for length in LINES if any(cells for _, cells in marked) else ():
-            if all(set(cells_in_line(pieces, columns, length)) == cells for pieces, cells in marked):
-                return length
-        return 0
+        if not any(cells for _, cells in marked):
+            return 0
+        lengths = (n for n in LINES if all(set(cells_in_line(pieces, columns, n)) == cells for pieces, cells in marked))
+        return next(lengths, 0)
 
     def _owned(self) -> list[int]:
         """The cells whose owner only the history knows, if it is always who made the piece; else none."""
@@ -253,16 +235,31 @@ class _Learner:
 
     def _chains(self, beside: list[list[int]]) -> bool:
         """All games that mark cells mark the chain of pieces through the last move, and none of them is drawn."""
-        marks = False
-        for end in self.ended:
-            last, marked = end.view.last, set(end.view.winning)
-            if marked and end.outcome == 0:
+        marking = [end for end in self.ended if end.view.winning]
+        for end in marking:
+            last, owners = end.view.last, {piece.cell: piece.player for piece in self.game.pieces(end)}
+            if end.outcome == 0 or len(last) != 1 or last[0] not in owners:
                 return False
-            owners = {piece.cell: piece.player for piece in self.game.pieces(end)}
-            if marked and (len(last) != 1 or last[0] not in owners or chain_through(last[0], owners, beside) != marked):
+            if chain_through(last[0], owners, beside) != set(end.view.winning):
                 return False
-            marks = marks or bool(marked)
-        return marks
+        return bool(marking)
+
+
+def _grown(rows: np.ndarray, labels: np.ndarray, known: np.ndarray, depth: int) -> Tree:
+    """A tree for some of the positions: who moves first, then the bits that tell most."""
+    kinds, own = np.unique(labels[rows], return_inverse=True)
+    bits, counts = known[rows], np.bincount(own)
+    if len(kinds) == 1 or depth == MOST_DEPTH:
+        return int(kinds[counts.argmax()])
+    ones = bits.T.astype(np.float32) @ np.eye(len(kinds), dtype=np.float32)[own]
+    zeros = counts - ones
+    useless = (ones.sum(axis=1) == 0) | (zeros.sum(axis=1) == 0)
+    if useless.all():
+        return int(kinds[counts.argmax()])
+    disorder = np.where(useless, np.inf, _disorder(ones) + _disorder(zeros))
+    best = 0 if depth == 0 and not useless[0] else int(disorder.argmin())
+    parts = [_grown(rows[bits[:, best] == side], labels, known, depth + 1) for side in (False, True)]
+    return parts[0] if parts[0] == parts[1] else [best, *parts]
 
 
 def without_history(position: Position) -> Position:

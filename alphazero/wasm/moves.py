@@ -1,13 +1,15 @@
 """Moves in WebAssembly as players of matches choose them: by the same search, and by the same draws among equals.
 
-The templates below are bound beside those of `engine`. A move depends on the position, the seed of its game and the
-number of plies before it. Players of matches search the position itself, an analysis its smallest mirror image.
+The templates below are bound beside those of `engine`, by `add_moves`. A move depends on the position, the seed of its
+game and the number of plies before it. Players of matches search the position itself, an analysis its smallest mirror
+image.
 """
+
+# mypy: disable-error-code="name-defined"
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -17,13 +19,6 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import KernelSettings
 from alphazero.wasm.engine import ModuleBuilder, open_tree, read_tree, run_simulations
 
-# Names that `add_moves` replaces by those of one module.
-page: Any
-scratch: Any
-opinion: Any
-draw_best: Any
-LEARNED: Any
-PER_ACTION: Any
 LEAST_PRIOR = np.float32(1e-9)
 """The least weight of a legal action, which so beats an illegal one."""
 

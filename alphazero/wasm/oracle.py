@@ -1,26 +1,19 @@
 """Exact results in WebAssembly: a game's solver as a module of its own, which has its memory to itself.
 
-A game declares its solver by the `compiled` part of its oracle.
+A game declares its solver by the `compiled` part of its oracle. `oracle_engine` gives the template the names of one.
 """
+
+# mypy: disable-error-code="name-defined"
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 
 from alphazero.game import Game
 from alphazero.game.spec import CompiledOracle
 from alphazero.wasm.engine import GameModule, ModuleBuilder
-
-# Names that `oracle_engine` replaces by those of one game.
-page: Any
-is_terminal: Any
-results: Any
-memory: Any
-is_known: Any
-score_of: Any
-distance_of: Any
 
 
 class Results(NamedTuple):

@@ -35,7 +35,6 @@ class BoundedConnection(H11Protocol):
     """Set while a request is not all there; between two requests uvicorn has a timer of its own."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Somebody has connected."""
         super().connection_made(transport)
         if len(self.connections) > MOST_OPEN:
             transport.abort()
@@ -43,7 +42,6 @@ class BoundedConnection(H11Protocol):
             self._await_request()
 
     def data_received(self, data: bytes) -> None:
-        """Some of a request is there, or all of it."""
         self._await_request()
         for piece in _pieces_of(data):
             super().data_received(piece)
@@ -64,7 +62,6 @@ class BoundedConnection(H11Protocol):
         self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is closed."""
         self._await_nothing()
         super().connection_lost(exc)
 
@@ -92,7 +89,6 @@ class BoundedSocket(WebSocketsSansIOProtocol):
     """The frames that were allowed at the last count, and its time."""
 
     def data_received(self, data: bytes) -> None:
-        """Some frames are there, or parts of one."""
         for piece in _pieces_of(data):
             if self.transport.is_closing():
                 break
@@ -102,7 +98,6 @@ class BoundedSocket(WebSocketsSansIOProtocol):
                 self.transport.close()
 
     def handle_events(self) -> None:
-        """Takes the frames that have come, if they are not too many."""
         if self._count(max(1, len(self.conn.events))) < -BURST:  # a part of a frame counts as one
             self._end(POLICY, "too much was sent at once: the page connects again by itself")
         else:
@@ -115,7 +110,6 @@ class BoundedSocket(WebSocketsSansIOProtocol):
         return await super().receive()
 
     def send_receive_event_to_app(self) -> None:
-        """A message is complete."""
         try:
             if self.curr_msg_data_type == "text":
                 b"".join(self.frames).decode()

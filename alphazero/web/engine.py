@@ -7,48 +7,29 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any
 
 from alphazero._version import __version__
 from alphazero.catalogue import registry
-from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, Terminated, quote
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import parse_record
-from alphazero.players.contestants import Contestant
 from alphazero.search.analysis import Analysis
 from alphazero.web.message import BadMessage, Question
 from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review
-from alphazero.web.tables import Table, is_game, title_of
+from alphazero.web.tables import Stage, Table, is_game, title_of
 
 Answer = dict[str, Any]
-QUICK = (
-    "welcome", "game", "position", "policy", "oracle", "tree", "record", "load", "runs", "run", "run_games",
-    "tournaments", "tournament", "tournament_game",
-)  # fmt: skip
+QUICK = ("welcome", "game", "position", "policy", "oracle", "tree", "record", "load")
+WATCHED = ("runs", "run", "run_games", "tournaments", "tournament", "tournament_game")
 SEARCHES = ("move", "analyse", "review")
 Quick = Callable[[object, Question], Answer]
 Search = Callable[[object, Question, Stop], Iterator[Answer]]
 MOST_EDGES = 40
 """Actions at a node of the tree that a page shows, the most visited."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The game and the folders that a page is started with."""
-
-    name: str
-    """The name by which the game can be loaded."""
-    loaded: LoadedGame
-    given: Sequence[Contestant] = ()
-    """Contestants besides those that every page has."""
-    runs: Path | None = None
-    """The folder of runs to watch, if any."""
-    tournaments: Path | None = None
-    device: str = "auto"
 
 
 class Engine:
@@ -60,6 +41,7 @@ class Engine:
         self._tables: dict[str, Table] = {}
         self.table_named(stage.name)  # mistakes in the names of contestants are told at once
         self.quick: dict[str, Quick] = {name: getattr(self, f"_{name}") for name in QUICK}
+        self.quick |= dict.fromkeys(WATCHED, self._watch)
         """Questions with one answer, which takes no search."""
         self.searches: dict[str, Search] = {name: getattr(self, f"_{name}") for name in SEARCHES}
         """Questions that are answered by a search."""
@@ -80,15 +62,13 @@ class Engine:
         stage = self.stage
         if name not in registry.NAMES and is_game(name, stage.name, stage.loaded.game):
             name = stage.name
+        if name != stage.name and name not in registry.NAMES:  # other names would load files
+            raise BadMessage(f"this page has no game {quote(name)}; choose one from the list")
         with self._lock:
             if name not in self._tables:
-                if name == stage.name:
-                    table = Table(name, stage.loaded, stage.runs, stage.device, stage.given)
-                elif name in registry.NAMES:  # other names would load files
-                    table = Table(name, registry.load(name), stage.runs, stage.device)
-                else:
-                    raise BadMessage(f"this page has no game {quote(name)}; choose one from the list")
-                self._tables[name] = table
+                if name != stage.name:
+                    stage = replace(stage, name=name, loaded=registry.load(name), given=())
+                self._tables[name] = Table(stage)
             return self._tables[name]
 
     def _table(self, question: Question) -> Table:
@@ -97,11 +77,10 @@ class Engine:
     # --- quick questions ---
 
     def _welcome(self, viewer: object, question: Question) -> Answer:
-        stage = self.stage
-        titles = {stage.name: title_of(stage.loaded.game.name)}
-        titles |= {name: title_of(name) for name in registry.NAMES if name != stage.loaded.game.name}
+        stage, game = self.stage, self.stage.loaded.game
+        names = [(stage.name, game.name), *((name, name) for name in registry.NAMES if name != game.name)]
         return {
-            "version": __version__, "games": [{"name": name, "title": title} for name, title in titles.items()],
+            "version": __version__, "games": [{"name": name, "title": title_of(known)} for name, known in names],
             "game": stage.name, "watches": stage.runs is not None,
         }  # fmt: skip
 
@@ -122,17 +101,16 @@ class Engine:
         return {"results": table.results(table.position(question))}
 
     def _tree(self, viewer: object, question: Question) -> Answer:
-        tree = self.trees.get(viewer, question.side)
-        if tree is None or tree.position is None:
+        tree = self.trees.get((viewer, question.side))
+        if tree is None or (position := tree.position) is None:
             raise InputError("there is no search to look into yet: start the analysis")
-        path, root = question.path, tree.position
-        node, position = tree.look(path), root
-        for action in path:
+        node = tree.look(question.path)
+        for action in question.path:
             position = position.play(action)
         fields = asdict(replace(node, edges=node.edges[:MOST_EDGES]))
         for edge in fields["edges"]:
             edge["word"] = position.format(edge["action"])
-        return {**fields, "path": list(path), "actions": list(position.actions), "mover": position.to_play}
+        return {**fields, "path": question.path, "actions": position.actions, "mover": position.to_play}
 
     def _record(self, viewer: object, question: Question) -> Answer:
         return {"text": self._table(question).record_text(question)}
@@ -142,31 +120,15 @@ class Engine:
         table = self.table_named(self.stage.name if record.game == self.stage.loaded.game.name else record.game)
         return table.record_fields(record)
 
-    # --- runs and tournaments ---
+    def _watch(self, viewer: object, question: Question) -> Answer:
+        return getattr(self._watched, question.ask)(question)
 
-    def _runs(self, viewer: object, question: Question) -> Answer:
-        return {"runs": _watch().list_runs(self.stage.runs)}
+    @cached_property
+    def _watched(self) -> Any:
+        """Runs and tournaments, when somebody looks: the module imports scipy."""
+        from alphazero.web.watch import Watched
 
-    def _run(self, viewer: object, question: Question) -> Answer:
-        return _watch().describe_run(self.stage.runs, question)
-
-    def _run_games(self, viewer: object, question: Question) -> Answer:
-        name, records = _watch().games_of_run(self.stage.runs, question)
-        table = self.table_named(name)
-        return {"games": [table.record_fields(record) for record in records]}
-
-    def _tournaments(self, viewer: object, question: Question) -> Answer:
-        return {"tournaments": _watch().list_tournaments(self.stage.tournaments)}
-
-    def _tournament(self, viewer: object, question: Question) -> Answer:
-        path, settings, records = _watch().read_tournament(self.stage.tournaments, question)
-        return _watch().describe_tournament(path, settings, records, self.table_named(settings.game).game)
-
-    def _tournament_game(self, viewer: object, question: Question) -> Answer:
-        _, settings, records = _watch().read_tournament(self.stage.tournaments, question)
-        if question.number >= len(records):
-            raise InputError(f"this tournament has no game {question.number} yet: come back when it is over")
-        return self.table_named(settings.game).record_fields(records[question.number])
+        return Watched(self.stage, self.table_named)
 
     # --- searches ---
 
@@ -178,7 +140,7 @@ class Engine:
     def _analyse(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
         table = self._table(question)
         seat, _, generation = table.seat(question)
-        position, tree = table.position(question), self.trees.get(viewer, question.side)
+        position, tree = table.position(question), self.trees.get((viewer, question.side))
         if tree is None or tree.key != (table.game.name, seat.id, seat.net(generation)) or question.fresh:
             tree = Grown(seat, generation, table.game)
         if stop.is_set():
@@ -188,17 +150,10 @@ class Engine:
 
     def _review(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
         table = self._table(question)
-        seat, _, generation = table.seat(question) if question.player else (None, 0, None)
         analysis = None
-        if seat is not None:
+        if question.player:
+            seat, _, generation = table.seat(question)
             evaluate, learned = seat.evaluate(generation)
             config = replace(learned, num_simulations=question.simulations)
             analysis = Analysis(kernels_of(table.game), config, evaluate)
         yield from review(table.position(question), analysis, question.simulations, table.results, stop)
-
-
-def _watch() -> Any:
-    """The module of runs and tournaments, imported when somebody looks: it imports scipy."""
-    from alphazero.web import watch
-
-    return watch

@@ -9,18 +9,15 @@ from __future__ import annotations
 import hmac
 import ipaddress
 import socket
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import WebSocket
 from fastapi.requests import HTTPConnection
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[Any]]
+App = Callable[[Any, Any, Any], Awaitable[None]]
 Send = Callable[[Any], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
     "Content-Security-Policy": (
@@ -49,7 +46,7 @@ class Guard:
         self._hosts = allowed_hosts(host)
         self._port, self._any_address = port, host in ("0.0.0.0", "::")
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -80,17 +77,14 @@ class Guard:
             return "This page needs its token: open the address that was printed when it was started."
         return ""
 
-    def _knows(self, host: str, scope: Scope) -> bool:
+    def _knows(self, host: str, scope: Any) -> bool:
         name, _, port = host.lower().rpartition(":")
         if not name or host.endswith("]"):
             name, port = host.lower(), "80"
-        if port != str(self._port):
-            return False
-        if name in self._hosts:
-            return True
         # with 0.0.0.0 the page has all addresses of this machine: the one that the request came to is among them
-        here = scope.get("server")
-        return self._any_address and here is not None and _is_address(name, str(here[0]))
+        here, asked = scope.get("server"), _address(name)
+        ours = self._any_address and here is not None and asked is not None and asked == _address(str(here[0]))
+        return port == str(self._port) and (name in self._hosts or ours)
 
 
 def allowed_hosts(host: str) -> set[str]:
@@ -106,21 +100,17 @@ def allowed_hosts(host: str) -> set[str]:
 
 def is_loopback(host: str) -> bool:
     """The host is this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    address = _address(host)
+    return host == "localhost" or (address is not None and address.is_loopback)
 
 
-def _is_address(host: str, address: str) -> bool:
-    """The host of a request is this address, as text of any form; IPv4 addresses may be written as IPv6 ones."""
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that is the host, if it is none by name; IPv4 addresses may be written as IPv6 ones."""
     try:
-        asked, here = (ipaddress.ip_address(text.strip("[]")) for text in (host, address))
+        found = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
-        return False
-    return (getattr(asked, "ipv4_mapped", None) or asked) == (getattr(here, "ipv4_mapped", None) or here)
+        return None
+    return getattr(found, "ipv4_mapped", None) or found
 
 
 def _with_headers(send: Send) -> Send:
@@ -128,9 +118,8 @@ def _with_headers(send: Send) -> Send:
 
     async def sending(message: Any) -> None:
         if message["type"] == "http.response.start":
-            given = dict(message.get("headers", ()))
             added = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
-            message = {**message, "headers": list({**added, **given}.items())}
+            message = {**message, "headers": list({**added, **dict(message.get("headers", ()))}.items())}
         await send(message)
 
     return sending

@@ -24,10 +24,9 @@ from alphazero.game import Game
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
 from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
-from alphazero.wasm.layers import Program, add_network
 from alphazero.wasm.looks import looks_of
 from alphazero.wasm.moves import add_moves
-from alphazero.wasm.network import program_of
+from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.wasm.oracle import oracle_engine
 from alphazero.web.message import plain_number
 from alphazero.web.seats import Slider, is_figure, size_of, slider_of
@@ -42,8 +41,6 @@ POLICY = (
 """The rights that a browser gives the file: to run its own parts, and to load nothing."""
 WORKER_PARTS = ("core.js", "reading.js", "worker.js")
 """One script, in this order."""
-REPLACED = {"socket.js": WORKER / "connection.js"}
-"""Modules of the page in whose place the file has others."""
 MOST_CHANGE = 2**-8
 """The part by which float16 may change a layer. Numbers that it holds well change by 2**-11 at most; the server's bf16
 rounds by 2**-9."""
@@ -112,10 +109,9 @@ def in_half_precision(program: Program) -> np.ndarray:
         whole = np.hypot(strength, np.linalg.norm(program.weights[bias].astype(np.float64)))
         for part, measure in ((filters, strength), (bias, whole)):  # a small bias does nothing beside large filters
             if not np.linalg.norm(changes[part]) <= MOST_CHANGE * measure:  # also where one is infinite
-                largest = np.abs(program.weights[part]).max()
                 raise NetError(
-                    f"a web page keeps weights in float16, which holds 0.0001 to 65,504 well, and a layer of this "
-                    f"network has weights up to {largest:.3g}: scale its layers so that their weights lie in this range"
+                    "a web page keeps weights in float16, which holds 0.0001 to 65,504 well, and a layer of this "
+                    f"network has weights up to {np.abs(program.weights[part]).max():.3g}: scale its layers"
                 )
     return rounded
 
@@ -138,8 +134,7 @@ def up_to(slider: Slider, most: int) -> Slider:
 def note_of(card: Mapping[str, Any]) -> str:
     """A line that says how a net was made and how strong it is."""
     description = card.get("description")
-    said = [description] if isinstance(description, str) else []
-    said.append(size_of(card))
+    said = [description if isinstance(description, str) else "", size_of(card)]
     rating = card.get("rating")
     if isinstance(rating, Mapping) and isinstance(elo := rating.get("elo"), int) and is_figure(elo):
         said.append(f"{elo:+} Elo above {rating.get('above')}")
@@ -148,39 +143,35 @@ def note_of(card: Mapping[str, Any]) -> str:
 
 def _compose(title: str, contents: Mapping[str, Any]) -> str:
     """The page with its parts inside."""
-    modules = {
-        path.name: IMPORT.sub(r'\1"\2";', REPLACED.get(path.name, path).read_text(encoding="utf-8"))
-        for path in sorted(PAGE.glob("*.js"))
-    }
+    files = [*sorted(PAGE.glob("*.*")), *WORKER.glob("*.js")]
+    read = {path.name: path.read_text(encoding="utf-8") for path in files}
+    read["socket.js"] = read["connection.js"]
+    modules = {path.name: IMPORT.sub(r'\1"\2";', read[path.name]) for path in sorted(PAGE.glob("*.js"))}
     main = modules.pop("main.js")
     addresses = {name: f"data:text/javascript;base64,{_text_of(code.encode())}" for name, code in modules.items()}
-    icon = f"data:image/svg+xml;base64,{_text_of((PAGE / 'icon.svg').read_bytes())}"
+    icon = f"data:image/svg+xml;base64,{_text_of(read['icon.svg'].encode())}"
     head = f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n<title>{escape(title)}</title>'
     scripts = "\n".join(
         f"<script {kind}>{code}</script>"
         for kind, code in (
             ('type="importmap"', _quoted({"imports": addresses})),
             ('type="application/json" id="file"', _quoted(contents)),
-            ('type="text/plain" id="worker"', _harmless("\n".join(_read(name, WORKER) for name in WORKER_PARTS))),
+            ('type="text/plain" id="worker"', _harmless("\n".join(map(read.__getitem__, WORKER_PARTS)))),
             ('type="module"', _harmless(main)),
         )
     )
     parts = {
         "<title>alphazero</title>": head,
-        '<link rel="stylesheet" href="style.css">': f"<style>\n{_harmless(_read('style.css'))}</style>",
+        '<link rel="stylesheet" href="style.css">': f"<style>\n{_harmless(read['style.css'])}</style>",
         '<script type="module" src="main.js"></script>\n': "",
         '"icon.svg"': f'"{icon}"',
         "</body>": f"{scripts}\n</body>",
     }
-    whole = _read("index.html")
+    whole = read["index.html"]
     for part, replacement in parts.items():
         assert part in whole, part
         whole = whole.replace(part, replacement)
     return whole
-
-
-def _read(name: str, folder: Path = PAGE) -> str:
-    return (folder / name).read_text(encoding="utf-8")
 
 
 def _text_of(content: bytes) -> str:

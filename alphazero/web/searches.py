@@ -24,7 +24,7 @@ from alphazero.search.analysis import Analysis, TreeNode
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_node
 from alphazero.web.message import MOST_SIMULATIONS
-from alphazero.web.seats import WAIT, Seat
+from alphazero.web.seats import Seat, Stop
 
 INTERVAL = 0.12
 """Least seconds between two reports of an analysis."""
@@ -38,37 +38,6 @@ MOST_PLIES = 600
 """The longest game that is reviewed."""
 MOST_LINES, MOST_MOVES = 32, 12
 """Actions whose expected play is told, and how far."""
-
-
-class Stop(threading.Event):
-    """Asks a search to end, and calls whoever has to be told."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._calls: list[Callable[[], None]] = []
-        self._lock = threading.Lock()
-
-    def set(self) -> None:
-        with self._lock:
-            super().set()
-            calls, self._calls = self._calls, []
-            for call in calls:
-                call()
-
-    @contextlib.contextmanager
-    def calling(self, function: Callable[[], None]) -> Iterator[None]:
-        """The function is called inside when the stop is set, or at once if it is; afterwards no more."""
-        with self._lock:
-            if self.is_set():
-                function()
-            else:
-                self._calls.append(function)
-        try:
-            yield
-        finally:
-            with self._lock:
-                if not self.is_set():
-                    self._calls.remove(function)
 
 
 # --- a move ---
@@ -125,26 +94,15 @@ class Grown:
         """The most simulations, by the memory of the tree."""
         config = replace(learned, num_simulations=self.room)
         self._analysis = Analysis(kernels_of(game), config, evaluate)
-        self._lock = threading.Lock()
-        self.turn = threading.Lock()
-        """Held by the search that grows the tree."""
+        self._lock, self._turn = threading.Lock(), threading.Lock()
         self.position: Position | None = None
 
     def grow(self, position: Position, limit: int, stop: Stop) -> Iterator[dict[str, Any]]:
-        """Reports on the search of `position`, which goes on until it has `limit` simulations."""
+        """Reports on the search of `position`, which goes on until it has `limit` simulations. Raises Stopped."""
         if position.terminal:
             raise IllegalAction("the game is over at this position, so there is nothing to analyse")
-        while not self.turn.acquire(timeout=WAIT):
-            if stop.is_set():
-                return
-        try:
-            if not stop.is_set():  # else the tree is left to whoever looks at another position
-                yield from self._grow(position, min(limit, self.room), stop)
-        finally:
-            self.turn.release()
-
-    def _grow(self, position: Position, limit: int, stop: Stop) -> Iterator[dict[str, Any]]:
-        with self._analysis.on_one_thread():
+        limit = min(limit, self.room)
+        with stop.holding(self._turn), self._analysis.on_one_thread():
             same = self.position is not None and self.position.ply == position.ply and position.follows(self.position)
             if not same:  # else it goes on
                 with self._lock:
@@ -162,9 +120,9 @@ class Grown:
                         raise
                     if stop.is_set():
                         return
-                rate = (self.simulations() - before) / max(1e-3, time.monotonic() - begin)
                 told = time.monotonic()
-                report = self.report(position)
+                rate = (self.simulations() - before) / max(1e-3, told - begin)
+                report = self._report(position)
                 reporting = time.monotonic() - told
                 yield {**report, "limit": limit, "rate": round(rate), "more": not done}
 
@@ -176,8 +134,7 @@ class Grown:
         with self._lock:  # counting ends those under way, which writes into the tree
             return self._analysis.simulations
 
-    def report(self, position: Position) -> dict[str, Any]:
-        """All that is known of the position."""
+    def _report(self, position: Position) -> dict[str, Any]:
         with self._lock:
             root, lines = self._analysis.node(()), self._analysis.lines()
         return {
@@ -208,30 +165,25 @@ class Grown:
                 raise InputError("the search has not visited this position: let it go on, or go back") from None
 
 
-class Trees:
-    """The trees of all viewers; beyond MOST_TREES the one that was not used for longest goes."""
+class Trees(dict[tuple[object, int], Grown]):
+    """The trees of all viewers, by the viewer and the side; beyond MOST_TREES the one that is longest unused goes."""
 
     def __init__(self) -> None:
-        self._trees: dict[tuple[object, int], Grown] = {}
         self._lock = threading.Lock()
-
-    def get(self, viewer: object, side: int) -> Grown | None:
-        """The tree of a viewer's side."""
-        with self._lock:
-            return self._trees.get((viewer, side))
 
     def put(self, viewer: object, side: int, tree: Grown) -> None:
         """Keeps a tree."""
         with self._lock:
-            self._trees.pop((viewer, side), None)
-            self._trees[viewer, side] = tree
-            while len(self._trees) > MOST_TREES:
-                del self._trees[next(iter(self._trees))]
+            self.pop((viewer, side), None)
+            self[viewer, side] = tree
+            if len(self) > MOST_TREES:
+                del self[next(iter(self))]
 
     def forget(self, viewer: object) -> None:
         """Drops the trees of a viewer who has left."""
         with self._lock:
-            self._trees = {key: tree for key, tree in self._trees.items() if key[0] is not viewer}
+            for key in [key for key in self if key[0] is viewer]:
+                del self[key]
 
 
 def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[str, Any]:

@@ -6,18 +6,18 @@ contestant's text, so programs and Python functions play only if they were named
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeGuard, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, Stopped, quote
+from alphazero.errors import InputError, Stopped
 from alphazero.game.kernels import kernels_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestant_text import ContestantText
@@ -37,6 +37,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.storage.manifest import generations_of
+from alphazero.web.message import Question
 
 SIMULATIONS = (0, 25, 100, 400, 1600)
 """The slider of a net whose strength was not measured."""
@@ -51,37 +52,73 @@ CACHE_SIZE = 1 << 15
 T = TypeVar("T")
 
 
-class Kept(Generic[T]):
-    """The contents of at most so many files, as `read` gives them; the least recently used are forgotten."""
+def kept(read: Callable[[Path], T], most: int, name: str = "") -> Callable[[Path], T]:
+    """`read`, which reads a file, or the file of that name in a folder, once for each time that it changes.
 
-    def __init__(self, read: Callable[[Path], T], most: int):
-        self._read, self._most = read, most
-        self._found: OrderedDict[Path, tuple[tuple[int, ...], T]] = OrderedDict()
+    The contents of at most so many files stay in memory. One file is read at a time.
+    """
+    found: dict[Path, tuple[object, T]] = {}
+    lock = threading.Lock()
+
+    def get(path: Path) -> T:
+        with lock:
+            stamp = None  # before it is read: a change meanwhile is seen by the next call
+            with contextlib.suppress(OSError):
+                stat = os.stat(path / name)
+                stamp = stat.st_mtime_ns, stat.st_size, stat.st_ino
+            content = found.pop(path, None)
+            found[path] = content if content and content[0] == stamp else (stamp, read(path))
+            if len(found) > most:
+                del found[next(iter(found))]
+            return found[path][1]
+
+    return get
+
+
+class Stop(threading.Event):
+    """Asks a search to end: its question is forgotten, and the player interrupted that thinks about it."""
+
+    def __init__(self, question: Question | None = None) -> None:
+        super().__init__()
+        self.question = question
+        self._interrupt: Callable[[], None] | None = None
         self._lock = threading.Lock()
 
-    def get(self, path: Path) -> T:
-        """The content of that file; raises as `read` does. One file is read at a time."""
+    def set(self) -> None:
         with self._lock:
-            stamp = _stamp_of(path)  # before it is read: a change meanwhile is seen by the next call
-            if path not in self._found or self._found[path][0] != stamp:
-                self._found.pop(path, None)
-                self._found[path] = stamp, self._read(path)
-            self._found.move_to_end(path)
-            while len(self._found) > self._most:
-                self._found.popitem(last=False)
-            return self._found[path][1]
+            super().set()
+            self.question = None
+            if self._interrupt:
+                self._interrupt()
+
+    @contextlib.contextmanager
+    def calling(self, interrupt: Callable[[], None]) -> Iterator[None]:
+        """The function is called inside when the stop is set, or at once if it is; afterwards no more."""
+        with self._lock:
+            self._interrupt = interrupt
+            if self.is_set():
+                interrupt()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._interrupt = None
+
+    @contextlib.contextmanager
+    def holding(self, lock: threading.Lock) -> Iterator[None]:
+        """The lock is held inside; raises Stopped if the stop is set before."""
+        while not lock.acquire(timeout=WAIT):
+            if self.is_set():
+                raise Stopped
+        try:
+            if self.is_set():
+                raise Stopped
+            yield
+        finally:
+            lock.release()
 
 
-def _stamp_of(path: Path) -> tuple[int, ...]:
-    """Changes with the file; empty for one that is not there."""
-    try:
-        stat = os.stat(path)
-    except OSError:
-        return ()
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
-
-
-Nets = Kept[NeuralNet]
+Nets = Callable[[Path], NeuralNet]
 """The nets of one game, by the paths of their files."""
 
 
@@ -103,7 +140,7 @@ class Slider:
 
 @dataclass(eq=False)
 class Seat:
-    """One contestant of the page: a net, or what the command line would open by a text."""
+    """One contestant of the page: a net, a player that is kept, or what the command line would open by a text."""
 
     id: str
     title: str
@@ -111,27 +148,30 @@ class Seat:
     note: str = ""
     slider: Slider | None = None
     text: str = ""
-    """Used without a net; `{}` in it stands for the slider's number."""
-    net_of: Callable[[int | None], NeuralNet] | None = None
+    """`{}` in it stands for the slider's number."""
+    net: Callable[[int | None], NeuralNet | None] = lambda generation: None
     """From a generation, where there are some, to the network that it asks now; None means the best of a run."""
+    searches: bool = False
+    """`evaluate` gives the evaluations of a search, so the contestant can analyse."""
     run: Path | None = None
+    make: Callable[[], Player] | None = None
+    """Makes a player that one viewer at a time may ask, again after it was interrupted or has failed."""
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _player: Player | None = None
 
-    @property
-    def searches(self) -> bool:
-        """`evaluate` gives the evaluations of a search, so the contestant can analyse."""
-        return self.net_of is not None or self.id == "mcts"
-
-    def net(self, generation: int | None) -> NeuralNet | None:
-        """The network that it asks now, if it has one. Raises InputError."""
-        return self.net_of(generation) if self.net_of else None
-
-    @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
+    @contextlib.contextmanager
+    def playing(self, step: int, generation: int | None, seed: int, stop: Stop) -> Iterator[Player]:
         """A player for one move; raises Stopped if `stop` is set while it waits for its turn."""
-        if (net := self.net(generation)) is not None:
-            yield make_player(net, self.loaded, seed=seed, simulations=step)
-        else:
-            yield make_player(self.text.format(step), self.loaded, seed=seed)
+        if self.make is None:
+            if (net := self.net(generation)) is None:
+                yield make_player(self.text.format(step), self.loaded, seed=seed)
+            else:
+                yield make_player(net, self.loaded, seed=seed, simulations=step)
+            return
+        with stop.holding(self._lock):
+            player, self._player = self._player or self.make(), None
+            yield player
+            self._player = player
 
     def evaluate(self, generation: int | None) -> tuple[Evaluate, SearchConfig]:
         """The evaluations for one search, and the settings that it learned with. Raises InputError."""
@@ -151,40 +191,16 @@ class Seat:
         }  # fmt: skip
 
 
-@dataclass(eq=False, kw_only=True)
-class GivenSeat(Seat):
-    """A player that one viewer at a time may ask: a program, a function, a contestant with settings.
-
-    `make` makes it when it is first asked, and again after it was interrupted or has failed; a player that was given
-    as an object stays the same one.
-    """
-
-    make: Callable[[], Player]
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _player: Player | None = None
-
-    @contextmanager
-    def playing(self, step: int, generation: int | None, seed: int, stop: threading.Event) -> Iterator[Player]:
-        while not self._lock.acquire(timeout=WAIT):
-            if stop.is_set():
-                raise Stopped
-        try:
-            player, self._player = self._player or self.make(), None
-            yield player
-            self._player = player
-        finally:
-            self._lock.release()
-
-
 def saved_net(id: str, title: str, loaded: LoadedGame, nets: Nets, text: str, run: Path | None = None) -> Seat:
     """The seat of a network in a file, or of a run's nets. Raises InputError."""
     card: Mapping[str, Any] = {} if run else find_net(text, loaded)[1]
 
-    def net_of(generation: int | None) -> NeuralNet:
+    def net(generation: int | None) -> NeuralNet:
         named = text if generation is None or run is None else f"{text}:{generation}"
-        return nets.get(find_checkpoint(named, loaded))
+        return nets(find_checkpoint(named, loaded))
 
-    return Seat(id, title, loaded, "a run's net" if run else size_of(card), slider_of(card), net_of=net_of, run=run)
+    note = "a run's net" if run else size_of(card)
+    return Seat(id, title, loaded, note, slider_of(card), net=net, searches=True, run=run)
 
 
 def is_figure(value: object) -> TypeGuard[float]:
@@ -235,7 +251,7 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
     playout_slider, depth_slider = Slider("simulations", PLAYOUTS, 400), Slider("depth", depths, min(4, depths[-1]))
     seats += [Seat(name, name, loaded, "a player of this game's own", text=name) for name in loaded.contestants]
     seats += [
-        Seat("mcts", "mcts", loaded, "tree search with random playouts", playout_slider, "mcts:{}"),
+        Seat("mcts", "mcts", loaded, "tree search with random playouts", playout_slider, "mcts:{}", searches=True),
         Seat("minimax", "minimax", loaded, "alpha-beta to a fixed depth", depth_slider, "minimax:{}"),
     ]
     for name, note in (("greedy", "takes a win, blocks a loss"), ("random", "any legal action")):
@@ -249,7 +265,7 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
     if isinstance(contestant, NeuralNet):
         net, card = contestant, contestant.card
         check_net(net, loaded.game)
-        return Seat(id, "net", loaded, size_of(card), slider_of(card), net_of=lambda generation: net)
+        return Seat(id, "net", loaded, size_of(card), slider_of(card), net=lambda generation: net, searches=True)
     if isinstance(contestant, str | Path):
         contestant = ContestantText.parse(text_of(contestant) if isinstance(contestant, Path) else contestant)
     if isinstance(contestant, ContestantText):
@@ -262,17 +278,7 @@ def given_seat(id: str, contestant: Contestant, loaded: LoadedGame, nets: Nets, 
             return saved_net(title if title in loaded.nets else id, title, loaded, nets, title, run)
     else:
         title = str(getattr(contestant, "name", None) or getattr(contestant, "__name__", "player"))
-    seat = GivenSeat(
-        id, title, loaded, "as given where this page was started",
-        make=lambda: make_player(contestant, loaded, device=device),
-    )  # fmt: skip
-    with seat.playing(0, None, 0, threading.Event()):  # a mistake is told at once
+    make = partial(make_player, contestant, loaded, device=device)
+    seat = Seat(id, title, loaded, "as given where this page was started", make=make)
+    with seat.playing(0, None, 0, Stop()):  # a mistake is told at once
         return seat
-
-
-def find_seat(seats: Sequence[Seat], id: str) -> Seat:
-    """The seat of that id; raises InputError."""
-    for seat in seats:
-        if seat.id == id:
-            return seat
-    raise InputError(f"there is no contestant {quote(id)} here; choose one from the list")

@@ -11,6 +11,7 @@ import socket
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import uvicorn
@@ -22,7 +23,7 @@ from alphazero.web.connection import BoundedConnection, BoundedSocket
 from alphazero.web.engine import Engine
 from alphazero.web.guard import Guard, is_loopback
 from alphazero.web.message import MOST_BYTES
-from alphazero.web.viewer import Threads, Viewer
+from alphazero.web.viewer import THREADS, Viewer
 
 PAGE = Path(__file__).with_name("page")
 MOST_VIEWERS = 50
@@ -35,14 +36,15 @@ TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".s
 
 def make_app(engine: Engine) -> FastAPI:
     """The application; a `Guard` belongs in front of it."""
-    threads, files = Threads(), read_page()
-    viewers: set[Viewer] = set()
+    threads = {name: ThreadPoolExecutor(count, thread_name_prefix=name) for name, count in THREADS.items()}
+    files, viewers = read_page(), set[Viewer]()
 
     @contextlib.asynccontextmanager
     async def living(app: FastAPI) -> AsyncIterator[None]:
         threading.Thread(target=engine.warm, name="warm", daemon=True).start()
         yield
-        threads.close()
+        for pool in threads.values():
+            pool.shutdown(wait=False, cancel_futures=True)
 
     app = FastAPI(lifespan=living, openapi_url=None, docs_url=None, redoc_url=None)
     app.state.viewers = viewers
@@ -171,22 +173,12 @@ def find_number() -> str:
 def listen(host: str, port: int) -> socket.socket:
     """A socket on that host and port; raises InvalidSetting."""
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        found = socket.socket(family, kind, protocol)
-        try:
-            # on Windows, two programs with SO_REUSEADDR would share the port
-            reuse = getattr(socket, "SO_EXCLUSIVEADDRUSE", socket.SO_REUSEADDR)
-            found.setsockopt(socket.SOL_SOCKET, reuse, 1)
-            found.bind(place)
-            found.listen(128)  # from now on a browser waits instead of being refused
-        except OSError:
-            found.close()
-            raise
+        family, *_, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()  # :: is also all IPv4 addresses
+        return socket.create_server(place, family=family, backlog=128, dualstack_ipv6=both)
     except UnicodeError as error:
         raise InvalidSetting(f"cannot listen on {quote(host)}: no machine can have this name") from error
-    except (OSError, OverflowError) as error:
-        in_use = isinstance(error, OSError) and error.errno == errno.EADDRINUSE
-        reason = "another program has it" if in_use else getattr(error, "strerror", None) or str(error)
+    except OSError as error:
+        reason = "another program has it" if error.errno == errno.EADDRINUSE else error.strerror
         choice = option("host" if isinstance(error, socket.gaierror) else "port")
         raise InvalidSetting(f"cannot listen on {host}, port {port}: {reason}; choose another {choice}") from error
-    return found

@@ -6,47 +6,64 @@ import contextlib
 import os
 import re
 import threading
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, StorageError, quote
+from alphazero.errors import InputError, quote
 from alphazero.game import Game, Position
 from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.manifest import CONFIG, generations_of, read_config
+from alphazero.storage.metrics_file import METRICS
 from alphazero.storage.schema import MOST_TEXT
 from alphazero.web.message import BadMessage, Question
-from alphazero.web.seats import Kept, Nets, Seat, find_seat, given_seat, is_figure, saved_net, usual_seats
+from alphazero.web.seats import Seat, given_seat, kept, saved_net, usual_seats
 
 MOST_RUNS = 50
 """Runs, the newest, that the page offers as contestants."""
 MOST_NETS = 8
 """Nets of a game that stay in memory."""
-_CONFIGS = Kept[dict[str, Any]](lambda file: read_config(file.parent), 200)
+RUN, TOURNAMENT = (CONFIG, METRICS), ("tournament.json", "all_games.jsonl")
+"""A file that such a folder has, and one that changes."""
+config_of = kept(lambda run: read_config(run), 200, CONFIG)
+"""The settings of a run, as `read_config` reads them; raises StorageError."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """A game and the folders that a page is started with."""
+
+    name: str
+    """The name by which the game can be loaded."""
+    loaded: LoadedGame
+    given: Sequence[Contestant] = ()
+    """Contestants besides those that every page has."""
+    runs: Path | None = None
+    """The folder of runs to watch, if any."""
+    tournaments: Path | None = None
+    device: str = "auto"
 
 
 class Table:
     """A game with all that the page needs."""
 
-    def __init__(self, name: str, loaded: LoadedGame, runs: Path | None, device: str, given: Sequence[Contestant] = ()):
-        """`name`: the name by which the game was loaded; `given`: contestants named where the page was started."""
-        self.name, self.loaded, self.game = name, loaded, loaded.game
-        self._nets = Nets(lambda path: load_net(str(path), loaded, device), MOST_NETS)
-        self._runs = runs
-        named = [
+    def __init__(self, stage: Stage):
+        self.name, loaded, device = stage.name, stage.loaded, stage.device
+        self.loaded, self.game, self._runs = loaded, loaded.game, stage.runs
+        self._nets = kept(lambda path: load_net(str(path), loaded, device), MOST_NETS)
+        self._seats = [
             given_seat(f"given:{number}", contestant, loaded, self._nets, device)
-            for number, contestant in enumerate(given)
+            for number, contestant in enumerate(stage.given)
         ]
-        ids = {seat.id for seat in named}
-        usual = [seat for seat in usual_seats(loaded, self._nets) if seat.id not in ids]
-        self._seats = [*named, *usual]
+        ids = {seat.id for seat in self._seats}
+        self._seats += [seat for seat in usual_seats(loaded, self._nets) if seat.id not in ids]
         self._lock = threading.Lock()
 
     @cached_property
@@ -88,22 +105,8 @@ class Table:
 
     def seats(self) -> list[Seat]:
         """All contestants, the runs of the runs' folder included."""
-        return [*self._seats, *self._seats_of_runs()]
-
-    def seat(self, question: Question) -> tuple[Seat, int, int | None]:
-        """The contestant that a question names, with its number and generation; raises InputError."""
-        if question.player is None:
-            raise BadMessage("player is missing")
-        seat, step = find_seat(self.seats(), question.player.id), question.player.step
-        if seat.slider is None or step is None:
-            step = seat.slider.start if seat.slider else 0
-        elif not min(seat.slider.steps) <= step <= max(seat.slider.steps):
-            raise BadMessage(f"step must be one of {', '.join(map(str, seat.slider.steps))}")
-        return seat, step, question.player.generation
-
-    def _seats_of_runs(self) -> list[Seat]:
-        found = []
-        for path in newest_runs(self._runs)[:MOST_RUNS]:
+        found = self._seats[:]
+        for path in newest(self._runs, *RUN)[:MOST_RUNS]:
             with contextlib.suppress(InputError):
                 ours = is_game(str(config_of(path).get("game")), self.name, self.game)
                 if ours and generations_of(path, "generation"):
@@ -111,7 +114,19 @@ class Table:
                     found.append(saved_net(f"run:{path.name}", f"run {path.name}", self.loaded, self._nets, text, path))
         return found
 
-    # --- the whole ---
+    def seat(self, question: Question) -> tuple[Seat, int, int | None]:
+        """The contestant that a question names, with its number and generation; raises InputError."""
+        if question.player is None:
+            raise BadMessage("player is missing")
+        id, step = question.player.id, question.player.step
+        seat = next((seat for seat in self.seats() if seat.id == id), None)
+        if seat is None:
+            raise InputError(f"there is no contestant {quote(id)} here; choose one from the list")
+        if seat.slider is None or step is None:
+            step = seat.slider.start if seat.slider else 0
+        elif not min(seat.slider.steps) <= step <= max(seat.slider.steps):
+            raise BadMessage(f"step must be one of {', '.join(map(str, seat.slider.steps))}")
+        return seat, step, question.player.generation
 
     def fields(self) -> dict[str, Any]:
         """The game for a message."""
@@ -174,44 +189,14 @@ def title_of(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=\d)", " ", name.replace("_", " ").capitalize())
 
 
-def config_of(path: Path) -> dict[str, Any]:
-    """The settings of a run, as `read_config` reads them; raises StorageError."""
-    return _CONFIGS.get(path / CONFIG)
-
-
-def newest_runs(folder: Path | None) -> list[Path]:
-    """The run folders in a folder, the one that changed last first; links that lead elsewhere are left out."""
-    return _folders_with(folder, "config.json", "metrics.jsonl")
-
-
-def newest_tournaments(folder: Path | None) -> list[Path]:
-    """The tournaments in a folder, the one that changed last first."""
-    return _folders_with(folder, "tournament.json", "all_games.jsonl")
-
-
-def _folders_with(folder: Path | None, needed: str, changing: str) -> list[Path]:
-    """The folders that have a file of that name, the one that changed last first."""
+def newest(folder: Path | None, needed: str, changing: str) -> list[Path]:
+    """The runs or tournaments in a folder, the one that changed last first; links that lead elsewhere are left out."""
     found = []
-    entries = folder.iterdir() if folder is not None and os.path.isdir(folder) else ()
-    with contextlib.suppress(OSError):  # as of a folder that may not be read
-        for path in entries:
+    with contextlib.suppress(OSError):  # as of a folder that is not there or may not be read
+        for path in folder.iterdir() if folder is not None else ():
             # unlike methods of Path, these take a folder that may not be entered for an empty one
-            if os.path.islink(path) or not os.path.isfile(path / needed) or not path.name.isprintable():
-                continue
-            file = path / changing if os.path.isfile(path / changing) else path / needed
-            with contextlib.suppress(OSError):
-                found.append((-file.stat().st_mtime, path))
+            if os.path.isfile(path / needed) and not os.path.islink(path) and path.name.isprintable():
+                file = path / changing if os.path.isfile(path / changing) else path / needed
+                with contextlib.suppress(OSError):
+                    found.append((-os.path.getmtime(file), path))
     return [path for _, path in sorted(found)]
-
-
-def find_folder(folders: Sequence[Path], name: str) -> Path:
-    """The folder of that name among those found; so no name leads out of their folder. Raises StorageError."""
-    for path in folders:
-        if path.name == name:
-            return path
-    raise StorageError(f"there is no folder {quote(name)} here; go back to the list")
-
-
-def as_numbers(line: Mapping[str, Any], names: Sequence[str]) -> dict[str, float]:
-    """The entries of these names that are finite numbers, rounded."""
-    return {name: float(f"{value:.6g}") for name in names if is_figure(value := line.get(name))}

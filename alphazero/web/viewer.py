@@ -9,8 +9,8 @@ import asyncio
 import contextlib
 import json
 import logging
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Mapping
+from concurrent.futures import Executor
 from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
@@ -22,6 +22,8 @@ from alphazero.web.searches import Stop
 
 MOST_SEARCHES = 8
 """Searches at once, of all viewers together; further ones wait."""
+THREADS = {"quick": 4, "oracle": 1, "searches": MOST_SEARCHES}
+"""An oracle can take seconds and cannot be stopped, and one position at a time is solved anyway."""
 MOST_WAITING = 4
 """Searches that one viewer wants at once, those that wait included; the oldest makes room."""
 MOST_QUICK = 8
@@ -34,28 +36,10 @@ WENT_WRONG = {"error": "this went wrong; the terminal where the page was started
 logger = logging.getLogger(__name__)
 
 
-class Threads:
-    """The threads that answer all viewers: some for quick questions, MOST_SEARCHES for searches, one for oracles.
-
-    An oracle can take seconds and cannot be stopped, and one position at a time is solved anyway.
-    """
-
-    def __init__(self) -> None:
-        sizes = {"quick": 4, "oracle": 1, "searches": MOST_SEARCHES}
-        self.quick, self.oracle, self.searches = (
-            ThreadPoolExecutor(size, thread_name_prefix=name) for name, size in sizes.items()
-        )
-
-    def close(self) -> None:
-        """Lets the threads end."""
-        for pool in (self.quick, self.oracle, self.searches):
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
 class Viewer:
-    """The conversation with one viewer."""
+    """The conversation with one viewer; `threads` are those of all viewers, by the names of THREADS."""
 
-    def __init__(self, engine: Engine, threads: Threads, socket: WebSocket):
+    def __init__(self, engine: Engine, threads: Mapping[str, Executor], socket: WebSocket):
         self._engine, self._threads, self._socket = engine, threads, socket
         self._stops: dict[int, Stop] = {}
         self._outbox: dict[int, Answer] = {}
@@ -99,32 +83,30 @@ class Viewer:
             if stop := self._stops.get(message):
                 stop.set()
         elif message.ask in self._engine.quick:
-            await self._room.acquire()
-            task = self._start(self._answer_quickly(message))
-            task.add_done_callback(lambda _: self._room.release())
-            if message.ask == "oracle":
-                if self._oracle is not None and not self._oracle[1].done():  # a viewer looks at one position
-                    self._oracle[1].cancel()
-                    self._put(self._oracle[0], {"stopped": True})
-                self._oracle = message.id, task
+            await self._answer_quickly(message)
         elif message.ask in self._engine.searches:
             self._begin_search(message)
         else:
             self._put(message.id, {"error": f"nobody here knows the question {quote(message.ask)}"})
 
-    def _start(self, work: Any) -> asyncio.Task[None]:
-        task = asyncio.create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-        return task
-
     # --- quick questions ---
 
     async def _answer_quickly(self, question: Question) -> None:
+        await self._room.acquire()
+        is_oracle = question.ask == "oracle"
+        task = asyncio.create_task(self._answer(question, self._threads["oracle" if is_oracle else "quick"]))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda _: self._room.release())
+        if is_oracle:
+            if self._oracle is not None and not self._oracle[1].done():  # a viewer looks at one position
+                self._oracle[1].cancel()
+                self._put(self._oracle[0], {"stopped": True})
+            self._oracle = question.id, task
+
+    async def _answer(self, question: Question, pool: Executor) -> None:
         answer = self._engine.quick[question.ask]
-        pool = self._threads.oracle if question.ask == "oracle" else self._threads.quick
-        found = await self._loop.run_in_executor(pool, _safely, lambda: answer(self, question), question.ask)
-        self._put(question.id, found)
+        self._put(question.id, await self._loop.run_in_executor(pool, _safely, lambda: answer(self, question)))
 
     # --- searches ---
 
@@ -134,39 +116,33 @@ class Viewer:
         wanted = [number for number, stop in self._stops.items() if not stop.is_set()]
         for number in wanted[: max(0, len(wanted) + 1 - MOST_WAITING)]:
             self._stops.pop(number).set()
-        stop = Stop()
-        self._stops[question.id] = stop
-        self._start(self._search(question, stop))
+        stop = self._stops[question.id] = Stop(question)
+        self._threads["searches"].submit(self._search, question.id, stop)
 
-    async def _search(self, question: Question, stop: Stop) -> None:
-        number, ask, kept = question.id, question.ask, [question]
-        del question  # one that is given up while it waits for a thread is forgotten at once: it may be large
-        try:
-            with stop.calling(kept.clear):
-                await self._loop.run_in_executor(self._threads.searches, self._run, number, ask, kept, stop)
-        finally:
-            if self._stops.get(number) is stop:
-                del self._stops[number]
-
-    def _run(self, number: int, ask: str, kept: list[Question], stop: Stop) -> None:
-        """Runs a search on this thread; its reports go to the viewer. Without a question it was given up."""
+    def _search(self, number: int, stop: Stop) -> None:
+        """Runs a search on this thread; its reports go to the viewer."""
 
         def work() -> Answer:
-            question = next(iter(kept), None)
-            for answer in () if question is None else self._engine.searches[ask](self, question, stop):
-                if stop.is_set():
-                    break
-                if not answer.get("more"):
-                    return answer
-                self._tell(number, answer)
+            if question := stop.question:  # else it was given up while it waited for a thread
+                for answer in self._engine.searches[question.ask](self, question, stop):
+                    if stop.is_set():
+                        break
+                    if not answer.get("more"):
+                        return answer
+                    self._tell(self._put, number, answer)
             return {"stopped": True}
 
-        self._tell(number, _safely(work, ask))
+        self._tell(self._put, number, _safely(work))
+        self._tell(self._forget, number, stop)
 
-    def _tell(self, number: int, answer: Answer) -> None:
-        """Puts an answer into the outbox, from any thread."""
+    def _forget(self, number: int, stop: Stop) -> None:
+        if self._stops.get(number) is stop:
+            del self._stops[number]
+
+    def _tell(self, function: Callable[..., None], *arguments: Any) -> None:
+        """Calls a function where the viewer is answered, from any thread."""
         with contextlib.suppress(RuntimeError):  # the server has ended
-            self._loop.call_soon_threadsafe(self._put, number, answer)
+            self._loop.call_soon_threadsafe(function, *arguments)
 
     # --- answers ---
 
@@ -187,7 +163,7 @@ class Viewer:
                     self._sent.set()
 
 
-def _safely(work: Callable[[], Answer], ask: str) -> Answer:
+def _safely(work: Callable[[], Answer]) -> Answer:
     """The answer, or the sentence that says why there is none."""
     try:
         return work()
@@ -198,7 +174,7 @@ def _safely(work: Callable[[], Answer], ask: str) -> Answer:
     except InputError as error:
         return {"error": " ".join(str(error).split())[:2000]}
     except Exception:  # a bug of ours, or of a user's game; the page goes on
-        logger.exception("the question %r could not be answered", ask)
+        logger.exception("a question could not be answered")
         return WENT_WRONG
 
 

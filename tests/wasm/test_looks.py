@@ -86,7 +86,7 @@ class Parity(type(registry.load("tictactoe").game)):  # type: ignore[misc]
 
 
 def test_looks_that_need_more_than_a_few_bits_are_refused():
-    with pytest.raises(GameError, match="cannot show tictactoe: its pieces depend on more than a few bits"):
+    with pytest.raises(GameError, match="cannot show tictactoe"):
         looks_of(Parity())
 
 

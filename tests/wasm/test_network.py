@@ -20,8 +20,7 @@ from alphazero.nets.torch_net import TorchNet
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.search.evaluator import Evaluator
 from alphazero.wasm.engine import ModuleBuilder
-from alphazero.wasm.layers import Program, add_network
-from alphazero.wasm.network import program_of
+from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.web.one_file import in_half_precision, make_file
 from games.connect4.benchmark import make_benchmark
 from tests.wasm.engines import Answers, needs_node, positions_of, random_games, run_node, with_random_weights

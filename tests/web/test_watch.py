@@ -6,7 +6,6 @@ import errno
 import json
 import os
 import shutil
-from collections import OrderedDict
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +16,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import InputError, StorageError
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import sha256_of
+from alphazero.storage.manifest import read_config
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.selfplay.shown_games import (
@@ -202,13 +202,13 @@ def test_an_analysis_asks_the_new_best_net_of_its_run(folder, monkeypatch):
     def tree_after(actions: list[int]) -> object:
         fields = {"game": "tictactoe", "actions": actions, "player": {"id": "run:one"}, "limit": 8}
         list(engine.searches["analyse"](viewer, question_of({"id": 1, "ask": "analyse", **fields}), Stop()))
-        return engine.trees.get(viewer, 0)
+        return engine.trees.get((viewer, 0))
 
     for generation, is_new in ((0, True), (0, False), (1, True)):
-        best, before = run / f"generation_{generation:04d}.safetensors", engine.trees.get(viewer, 0)
+        best, before = run / f"generation_{generation:04d}.safetensors", engine.trees.get((viewer, 0))
         monkeypatch.setattr(seats, "find_checkpoint", lambda text, loaded, best=best: best)
         assert (tree_after([]) is not before) == is_new
-    kept = engine.trees.get(viewer, 0)
+    kept = engine.trees.get((viewer, 0))
     assert tree_after([4]) is kept, "a move keeps the tree"
 
 
@@ -232,9 +232,8 @@ def test_a_game_of_ones_own_may_be_spelled_otherwise(folder, monkeypatch, stage)
     class Mine(type(registry.load("tictactoe").game)):  # type: ignore[misc]
         name = "mine"
 
-    old = tables.read_config
-    monkeypatch.setattr(tables, "read_config", lambda path: {**old(path), "game": "folder/mine.py"})
-    monkeypatch.setattr(tables._CONFIGS, "_found", OrderedDict())
+    for module in (tables, watch):
+        monkeypatch.setattr(module, "config_of", lambda path: {**read_config(path), "game": "folder/mine.py"})
     engine = Engine(Stage(stage, registry.of(Mine), (), folder / "runs", None, "cpu"))
     assert "run:one" in [player["id"] for player in ask(engine, "game", game=stage)["players"]]
     games = ask(engine, "run_games", name="one", generation=1)["games"]
