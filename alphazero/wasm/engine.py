@@ -248,7 +248,7 @@ class ModuleBuilder:
 
     >>> import alphazero as az
     >>> from alphazero.wasm.engine import ModuleBuilder
-    >>> engine = ModuleBuilder(az.load_game("tictactoe").game).build()
+    >>> engine = ModuleBuilder(az.load_game("tictactoe")).build()
     >>> engine.module[:4], engine.places["legal_mask"][2]
     (b'\x00asm', 9)
     """

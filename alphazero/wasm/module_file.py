@@ -67,7 +67,8 @@ def make_module(target: bytes, exports: Sequence[str], memory_bytes: int) -> byt
     for kind, content in _Reader(target[len(HEADER) :]).parts():
         if kind == CUSTOM:
             reader = _Reader(content)
-            custom[reader.part()] = content[reader.at :]
+            name = reader.part()
+            custom[name] = content[reader.at :]
         else:
             sections[kind] = content
     if missing := MISSING.findall(sections[IMPORT]):
@@ -93,8 +94,9 @@ def make_module(target: bytes, exports: Sequence[str], memory_bytes: int) -> byt
 def _functions(content: bytes) -> dict[str, int]:
     """The functions of the object by name, from its table of symbols."""
     reader = _Reader(content)
-    version, found = reader.number(), dict[str, int]()
-    assert version == 2
+    if (version := reader.number()) != 2:
+        raise ValueError(f"an object of LLVM has symbols of version {version} in place of 2")
+    found = dict[str, int]()
     symbols = _Reader(dict(reader.parts())[SYMBOL_TABLE])
     for _ in range(symbols.number()):
         kind, flags = symbols.number(), symbols.number()
