@@ -17,7 +17,6 @@ from alphazero.game.kernels import Kernels
 from tests.wasm.engines import random_games
 from tests.wasm.published import MARKUP, small_page
 from tests.web.browser import (
-    BROWSERS,
     DESKTOP,
     PHONE,
     click_first,
@@ -34,7 +33,7 @@ from tests.web.walk import STATES, press_every_two_buttons
 pytestmark = needs_chromium
 GAMES = ["tictactoe", "connect4", "breakthrough", "dots_and_boxes"]
 each_game = pytest.mark.parametrize(
-    "game", [pytest.param(game, marks=() if game == "connect4" else pytest.mark.slow) for game in GAMES]
+    "game", [pytest.param(game, marks=() if game == "tictactoe" else pytest.mark.slow) for game in GAMES]
 )
 
 
@@ -43,10 +42,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("pages")
 
 
-@pytest.fixture(scope="module", params=BROWSERS)
-def browser(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Each browser in turn."""
-    with running_browser(request.param) as running:
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with running_browser() as running:
         yield running
 
 

@@ -250,13 +250,19 @@ def test_games_that_name_the_file_of_the_game_are_loaded():
     """A match of one's own game keeps the name by which it was loaded, which need not be the game's."""
     page = small_page("tictactoe").replace('"loaded_as": "tictactoe"', '"loaded_as": "elsewhere/my_rules.py"')
     record = {"contestants": ["a", "b"], "opening": [], "moves": ["a1"], "result": "*"}
-    questions = [
-        {"ask": "load", "text": json.dumps(record | {"game": game})}
-        for game in ("my_rules.py", "tictactoe", "my/tictactoe.py", "hex")
+    names = [
+        "my_rules.py",
+        "tictactoe",
+        "/home/me/tictactoe.py",
+        "games\\tictactoe.py",
+        "/tictactoe/other.py",
+        5,
+        "hex",
     ]
-    *right, (wrong,) = ask(page, *questions)
-    assert [answer["actions"] for (answer,) in right] == [[0]] * 3 and right[0][0]["game"] == "tictactoe"
-    assert wrong["error"] == "the file is a game of hex, and this page plays tictactoe"
+    answers = ask(page, *({"ask": "load", "text": json.dumps(record | {"game": name})} for name in names))
+    assert [answer.get("actions") for (answer,) in answers] == [[0]] * 4 + [None] * 3
+    assert answers[0][0]["game"] == "tictactoe"
+    assert answers[-1][0]["error"] == "the file is a game of hex, and this page plays tictactoe"
 
 
 def test_a_page_tells_nobody_where_the_game_lay():

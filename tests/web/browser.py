@@ -1,7 +1,4 @@
-"""Real browsers for the tests of the page, as Debian has them: Chromium, driven by Playwright, Firefox and WebKitGTK.
-
-The other two have drivers with Playwright's methods (tests/web/drivers.py), so each test is written once.
-"""
+"""A real browser for the tests of the page: Chromium, driven by Playwright."""
 
 from __future__ import annotations
 
@@ -12,20 +9,10 @@ from typing import Any
 
 import pytest
 
-from tests.web.drivers import MISSING, Browser, running_driver
-
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="no chromium is installed: apt-get install chromium")
 GAMES = ["connect4", "othello", "hex", "dots_and_boxes", "line_game"]
 each_game = pytest.mark.parametrize("game", GAMES)
-
-
-def some_games(*names: str) -> Any:
-    """These games; the others in the slow tests, since tests/game/test_board.py has every board."""
-    marked = [pytest.param(name, marks=() if name in names else pytest.mark.slow) for name in GAMES]
-    return pytest.mark.parametrize("game", marked)
-
-
 PATIENCE = 120_000
 """Milliseconds: a search may have to be compiled first, on a machine that is busy."""
 DRAWN = "() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))"
@@ -35,26 +22,12 @@ NARROWEST = 320
 """The width of the smallest phones, and of a screen of 1280 at a zoom of 400%."""
 
 
-BROWSERS = [
-    "chromium",
-    *(
-        pytest.param(
-            name, marks=[pytest.mark.slow, pytest.mark.skipif(bool(why), reason=f"{name} is not installed: {why}")]
-        )
-        for name, why in MISSING.items()
-    ),
-]
-"""The browsers of each test; the other two in the slow tests."""
 LOST = ("WebSocket connection", "net::ERR", "establish a connection", "was interrupted while the page")
 """What browsers say on the console when the server is gone."""
 
 
 @contextlib.contextmanager
-def running_browser(name: str) -> Iterator[Any]:
-    if name != "chromium":
-        with running_driver(name) as browser:
-            yield browser
-        return
+def running_browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -64,8 +37,10 @@ def running_browser(name: str) -> Iterator[Any]:
 
 
 @contextlib.contextmanager
-def _page_of_chromium(browser: Any, size: dict[str, int], **settings: Any) -> Iterator[tuple[Any, Any]]:
-    """A page of its own, and what gives all that it has said on the console and the addresses that it asked for."""
+def page_at(
+    browser: Any, address: str, size: dict[str, int] = DESKTOP, expects: tuple[str, ...] = (), **settings: Any
+) -> Iterator[Any]:
+    """A page of its own; it must say nothing on the console but what is expected, and ask nobody but its server."""
     context = browser.new_context(viewport=size, reduced_motion="reduce", accept_downloads=True, **settings)
     context.set_default_timeout(PATIENCE)
     page, said = context.new_page(), list[str]()
@@ -73,26 +48,12 @@ def _page_of_chromium(browser: Any, size: dict[str, int], **settings: Any) -> It
     page.on("pageerror", lambda error: said.append(f"error: {error}"))
     page.on("request", lambda request: said.append(request.url))
     try:
-        yield page, lambda: said
-    finally:
-        context.close()
-
-
-@contextlib.contextmanager
-def page_at(
-    browser: Any, address: str, size: dict[str, int] = DESKTOP, expects: tuple[str, ...] = (), **settings: Any
-) -> Iterator[Any]:
-    """A page of its own; it must say nothing on the console but what is expected, and ask nobody but its server."""
-    if "color_scheme" in settings and isinstance(browser, Browser):
-        pytest.skip("this browser's driver sets no theme of the system")
-    opened = browser.page(size) if isinstance(browser, Browser) else _page_of_chromium(browser, size, **settings)
-    with opened as (page, told):
         page.goto(address)
         yield page
         own = (address.partition("#")[0], "http://127.0.0.1:", "ws://127.0.0.1:", "blob:", "data:")
-        said = [text for text in told() if not text.startswith(own)]
-        unexpected = [text for text in said if not any(word in text for word in expects)]
-        assert unexpected == [], unexpected
+        assert [text for text in said if not text.startswith(own) and not any(word in text for word in expects)] == []
+    finally:
+        context.close()
 
 
 OPEN = "document.querySelectorAll('details').forEach((one) => { one.open = true; })"

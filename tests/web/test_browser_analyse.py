@@ -10,10 +10,10 @@ from tests.web.browser import (
     CONTRAST,
     DRAWN,
     PHONE,
+    each_game,
     fits_phones,
     needs_chromium,
     page_at,
-    some_games,
     wait_status,
 )
 
@@ -49,7 +49,7 @@ def wait_simulations(page, more_than: int) -> None:
     )
 
 
-@some_games("connect4", "line_game")
+@each_game
 def test_an_analysis_grows_pauses_and_goes_deeper(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_simulations(page, 100)
@@ -162,7 +162,7 @@ def test_a_review_without_an_oracle_says_so(browser, address, game, moves):
         assert page.locator(".chart-card circle").count() == 6
 
 
-@some_games("connect4", "dots_and_boxes")
+@each_game
 def test_the_chart_and_the_moves_jump(browser, address, game):
     with page_at(browser, address(game)) as page:
         page.locator(".cell.playable").first.wait_for()

@@ -22,7 +22,6 @@ from tests.web.browser import (
     page_at,
     play_on,
     press_first,
-    some_games,
     status,
     wait_status,
 )
@@ -43,7 +42,7 @@ def test_a_game_is_played_to_its_end_by_mouse(browser, address, game):
         assert "The game ended after" in page.locator(".detail").inner_text()
 
 
-@some_games("connect4", "dots_and_boxes")
+@each_game
 def test_a_game_is_played_to_its_end_by_keyboard(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_status(page, "Your turn")
@@ -56,7 +55,7 @@ def test_a_game_is_played_to_its_end_by_keyboard(browser, address, game):
         wait_status(page, "Your turn")
 
 
-@some_games("othello", "line_game")
+@each_game
 def test_a_game_is_played_to_its_end_on_a_phone(browser, address, game):
     with page_at(browser, address(game), PHONE, has_touch=True) as page:
         wait_status(page, "Your turn")
@@ -68,7 +67,7 @@ def test_a_game_is_played_to_its_end_on_a_phone(browser, address, game):
         assert fits_phones(page)
 
 
-@some_games("connect4", "dots_and_boxes")
+@each_game
 def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_status(page, "Your turn")
@@ -98,7 +97,7 @@ def test_undo_takes_both_plies_back_and_redo_brings_them_again(browser, address,
         assert undo.is_disabled()
 
 
-@some_games("connect4", "dots_and_boxes")
+@each_game
 def test_a_hint_points_out_a_move(browser, address, game):
     with page_at(browser, address(game)) as page:
         wait_status(page, "Your turn")
@@ -267,21 +266,21 @@ def test_a_slider_tells_the_measured_strength(browser, address):
 
 
 def test_a_move_can_be_typed_and_a_wrong_one_is_told(browser, address):
-    with page_at(browser, address("othello")) as page:
+    with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")
         choose_opponent(page, "random")
-        page.get_by_label("Type a move").fill("a1")
+        page.get_by_label("Type a move").fill("9")
         page.keyboard.press("Enter")
         page.wait_for_selector("#trouble:not([hidden])")
         assert "not a legal action" in page.locator("#trouble").inner_text()
         page.get_by_role("button", name="Close").press("Enter")
         assert page.locator("#trouble").is_hidden() and page.evaluate(IN_THE_VIEW)
-        for move in ("h8", "d3"):
+        for move in ("8", "4"):
             page.get_by_label("Type a move").fill(move)
             page.keyboard.press("Enter")
-            page.locator("#trouble").wait_for(state="visible" if move == "h8" else "hidden")
+            page.locator("#trouble").wait_for(state="visible" if move == "8" else "hidden")
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
-        assert page.locator(".move").nth(1).inner_text() == "1.d3"
+        assert page.locator(".move").nth(1).inner_text() == "1.4"
 
 
 def test_a_game_is_played_on_from_its_middle_by_whoever_moves_there(browser, address):

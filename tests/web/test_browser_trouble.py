@@ -12,7 +12,6 @@ from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import LOST, choose_opponent, needs_chromium, page_at, wait_status
 from tests.web.client import wait_for
-from tests.web.drivers import Browser
 from tests.web.walk import SETTLED, STATES, press_every_two_buttons
 
 pytestmark = needs_chromium
@@ -68,10 +67,7 @@ def test_mistakes_of_a_game_are_told(browser, place, engine, monkeypatch):
         return position(viewer, question)
 
     monkeypatch.setitem(engine.quick, "position", fail)
-    firefox_tells = (
-        ("Error: its pieces have no colour",) if isinstance(browser, Browser) else ()
-    )  # though it is handled
-    with page_at(browser, f"{place}#/play?game=tictactoe", expects=firefox_tells) as page:
+    with page_at(browser, f"{place}#/play?game=tictactoe") as page:
         wait_status(page, "Your turn")
         choose_opponent(page, "random")
         for view in ("Analyse", "Play"):
