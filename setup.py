@@ -1,8 +1,9 @@
 """Package data of the framework; settings of the tools are in pyproject.toml, tested versions in constraints.txt."""
 
 import runpy
+from pathlib import Path
 
-from setuptools import find_packages, setup
+from setuptools import Distribution, find_packages, setup
 
 HAS_OPENVINO = (
     "sys_platform == 'linux' and (platform_machine == 'x86_64' or platform_machine == 'aarch64')"
@@ -11,7 +12,16 @@ HAS_OPENVINO = (
 )
 """Where OpenVINO can be installed; elsewhere torch answers for networks."""
 
+
+class MaybeCompiled(Distribution):
+    """A wheel with code that `alphazero compile` has made is for this system and this version of Python alone."""
+
+    def has_ext_modules(self):
+        return any(Path("alphazero/compiled").glob("*/*"))
+
+
 setup(
+    distclass=MaybeCompiled,
     name="alphazero-framework",
     version=runpy.run_path("alphazero/_version.py")["__version__"],
     description="Turns the rules of a game into a strong player by AlphaZero self-play",
@@ -23,7 +33,7 @@ setup(
     packages=[*find_packages(include=["alphazero", "alphazero.*", "games", "games.*"]), "alphazero.pretrained"],
     package_dir={"alphazero.pretrained": "pretrained"},
     package_data={
-        "alphazero": ["py.typed", "wasm/page/*", "web/page/*"],
+        "alphazero": ["py.typed", "compiled/*/*.nb?", "wasm/page/*", "web/page/*"],
         "alphazero.pretrained": ["README.md", "*/*.json", "*/*.safetensors"],
         "games": ["*/data/*"],
     },

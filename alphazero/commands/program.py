@@ -30,6 +30,7 @@ COMMANDS = {
     "gtp": "Play by the Go Text Protocol, for programs that show or judge games.",
     "solve": "Show the exact result of every move in a position.",
     "benchmark": "Score a contestant on positions whose exact result is known.",
+    "compile": "Compile the shipped games ahead, for a wheel or an image.",
     "doctor": "Examine the installation, or a run folder, and say what is wrong.",
 }
 """The module of a command has its name and a function `main(argv)`."""

@@ -3,14 +3,17 @@
 numba writes its files without waiting for the disk, trusts whatever it finds in them, and raises at import where it
 may write nowhere. `cached` compiles a function whose damaged files are compiled anew, and whose code is used without
 being kept where it cannot be kept. The files hold pickles: apart from the sources, each must be the user's own.
+
+`READY` may hold code that was compiled before, for a whole class of processors: `alphazero compile` makes it, a wheel
+brings it along. It lies beside the sources, so it is theirs who could change these as well.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import hashlib
-import inspect
 import io
 import logging
 import os
@@ -19,7 +22,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from numba import njit
+from llvmlite import binding
+from numba import config, njit
 from numba.core import event
 from numba.core.caching import (
     CompileResultCacheImpl,
@@ -37,6 +41,15 @@ from alphazero.invocation import WINDOWS
 
 logger = logging.getLogger(__name__)
 
+READY = Path(__file__).parents[1] / "compiled"
+LEVELS = {
+    "x86-64-v4": "avx512f avx512bw avx512cd avx512dq avx512vl avx2 bmi2 fma",
+    "x86-64-v3": "avx2 bmi bmi2 f16c fma lzcnt movbe",
+    "generic": "",
+}
+"""Processors that code is compiled for ahead, as LLVM calls them, and what one must have to be one of them."""
+
+NOT_USED = "compiled code on disk is not used, and is compiled anew: %s"
 DIGEST_BYTES = 32
 LOCK = "alphazero.lock"
 PATIENCE = 2.0
@@ -61,12 +74,39 @@ def cached(function: Callable[..., Any], **options: Any) -> Any:
     """`njit(function, **options)`, which C cannot call. Its code is kept on disk if there is a folder for it."""
     dispatcher = njit(no_cfunc_wrapper=True, **options)(function)
     if hasattr(dispatcher, "enable_caching"):  # else numba is switched off
-        try:
+        with contextlib.suppress(RuntimeError):  # of a function that was made while the program runs
             dispatcher._cache = Cache(function)
-        except RuntimeError:  # numba knows no folder that it may write to
-            if os.path.exists(inspect.getfile(function)):  # else it was made while the program runs
-                _say_not_kept("there is no folder that it may write to")
     return dispatcher
+
+
+def levels_here() -> list[str]:
+    """The levels that this processor has, the highest first."""
+    try:
+        has = binding.get_host_cpu_features()
+    except RuntimeError:  # LLVM does not know this processor
+        has = {}
+    return [level for level, needs in LEVELS.items() if all(has.get(need) for need in needs.split())]
+
+
+@functools.cache
+def ready_level() -> str | None:
+    """The highest level of this processor for which there is code in READY."""
+    if config.CPU_NAME is not None:  # numba was told what to compile for
+        return None
+    return next((level for level in levels_here() if (READY / level).is_dir()), None)
+
+
+_made_ready: str | None = None
+
+
+def make_ready(level: str) -> None:
+    """From now on all that is compiled is kept in READY, for that level, for which NUMBA_CPU_NAME must be set.
+
+    To be called before the modules with kernels are imported.
+    """
+    global _made_ready
+    (READY / level).mkdir(parents=True, exist_ok=True)
+    _made_ready = level
 
 
 def needs_compiling(compiled: Any) -> bool:
@@ -86,10 +126,23 @@ class _Home(UserWideCacheLocator):  # type: ignore[misc]
         super().ensure_cache_path()
 
 
+class _Nowhere(InTreeCacheLocator):  # type: ignore[misc]
+    """For functions of files where no folder can be written to."""
+
+    def __init__(self, function: Any, file: str):
+        super().__init__(function, file)
+        self._is_known = False
+
+    def ensure_cache_path(self) -> None:
+        if self._is_known or not os.path.exists(self._py_file):
+            raise FileNotFoundError(errno.ENOENT, "there is no folder that it may write to")
+        self._is_known = True
+
+
 class _Place(CompileResultCacheImpl):  # type: ignore[misc]
     """Finds the folder of a function."""
 
-    _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _Home, IPythonCacheLocator)
+    _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _Home, IPythonCacheLocator, _Nowhere)
 
 
 class Cache(FunctionCache):  # type: ignore[misc]
@@ -100,21 +153,41 @@ class Cache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any]):
         super().__init__(function)
         locator = self._impl.locator
+        self._name, self._stamp = self._impl.filename_base, locator.get_source_stamp()
         # beside its source, whoever owns the folder could change that as well
         own = hasattr(os, "getuid") and not isinstance(locator, InTreeCacheLocator)
-        self._cache_file = _Files(self._cache_path, self._impl.filename_base, locator.get_source_stamp(), own)
+        if _made_ready is not None:
+            self._cache_path, own = str(READY / _made_ready), False
+        self._cache_file = _Files(self._cache_path, self._name, self._stamp, own)
+
+    @property
+    def _ready(self) -> _Files | None:
+        """The code that was compiled ahead for this processor."""
+        level = ready_level()
+        return _Files(str(READY / level), self._name, self._stamp) if level else None
 
     @property
     def is_kept(self) -> bool:
         """There is compiled code on disk."""
-        return os.path.exists(self._cache_file._index_path)
+        return any(files and os.path.exists(files._index_path) for files in (self._ready, self._cache_file))
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        if ready := self._ready:
+            signature, (triple, *_), source = self._index_key(sig, target_context.codegen())
+            try:
+                if data := ready.load((signature, (triple, ready_level(), ""), source)):
+                    return self._impl.rebuild(target_context, data)
+            except Exception as error:  # damaged pickles raise anything
+                logger.warning(NOT_USED, error)
+        return super()._load_overload(sig, target_context)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
             return super().load_overload(sig, target_context)
-        except Exception as error:  # damaged pickles raise anything
-            reason = error.strerror if isinstance(error, PermissionError) else f"it is damaged: {error}"
-            logger.warning("compiled code on disk is not used, and is compiled anew: %s", reason)
+        except Exception as error:
+            logger.warning(
+                NOT_USED, error.strerror if isinstance(error, PermissionError) else f"it is damaged: {error}"
+            )
         self._cache_file.remove()
         return None
 
@@ -139,7 +212,7 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
     may name it.
     """
 
-    def __init__(self, folder: str, name: str, stamp: Any, own: bool):
+    def __init__(self, folder: str, name: str, stamp: Any, own: bool = False):
         """With `own`, only files are taken that are this user's and that nobody else may write to."""
         super().__init__(folder, f"{name}.sealed2", stamp)  # files called `sealed` do not say what they are for
         self._own = own

@@ -21,7 +21,9 @@ def files_of(folder: str) -> set[str]:
     return {
         path.relative_to(ROOT).as_posix()
         for path in (ROOT / folder).rglob("*")
-        if path.is_file() and path.suffix not in (".pyc", ".nbi", ".nbc") and "__pycache__" not in path.parts
+        if path.is_file()
+        and path.suffix not in (".pyc", ".nbi", ".nbc")
+        and not {"__pycache__", "compiled"} & {*path.parts}
     }
 
 
@@ -30,9 +32,12 @@ def wheel(tmp_path_factory) -> Path:
     """Built from a copy of the tree, since setuptools leaves folders behind; without a network."""
     copy, built = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheels")
     for folder in SOURCES:
-        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / folder, copy / folder, ignore=shutil.ignore_patterns("__pycache__", "compiled"))
     for file in ("setup.py", "pyproject.toml", "LICENSE", "README.md"):
         shutil.copy(ROOT / file, copy)
+    ahead = copy / "alphazero" / "compiled" / "generic"
+    ahead.mkdir(parents=True, exist_ok=True)
+    (ahead / "ahead.nbc").write_bytes(b"as `alphazero compile` makes it")
     done = subprocess.run([sys.executable, "-c", BUILD, built], cwd=copy, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return next(built.iterdir())
@@ -52,7 +57,9 @@ def test_the_wheel_holds_what_the_tree_holds(wheel):
         found = {name for name in archive.namelist() if ".dist-info/" not in name}
         script = archive.read(f"alphazero_framework-{__version__}.dist-info/entry_points.txt").decode()
     nets = {f"alphazero/{name}" for name in files_of("pretrained")}
-    assert found == files_of("alphazero") | files_of("games") | nets
+    ahead = {name for name in found if name.startswith("alphazero/compiled/")}
+    assert "alphazero/compiled/generic/ahead.nbc" in ahead and "none-any" not in wheel.name, "it is for one system"
+    assert found - ahead == files_of("alphazero") | files_of("games") | nets
     assert {"alphazero/pretrained/connect4/best.safetensors", "games/connect4/data/book.npz"} <= found
     assert "alphazero = alphazero.commands.program:main" in script
 

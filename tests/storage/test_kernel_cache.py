@@ -168,6 +168,66 @@ def test_a_disk_that_takes_nothing_costs_the_cache_and_nothing_else(folder):
     assert shown.stdout == "compiled\n" and "compiled code cannot be kept" in shown.stderr
 
 
+READY = """
+import os
+from pathlib import Path
+from alphazero.storage import kernel_cache
+kernel_cache.READY = Path(__file__).parent / "ready"
+if "NUMBA_CPU_NAME" in os.environ:
+    kernel_cache.make_ready("generic")
+"""
+
+
+@pytest.fixture(scope="module")
+def made_ready(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the program and its code, compiled ahead for all processors."""
+    folder = tmp_path_factory.mktemp("ready")
+    (folder / "program.py").write_text(READY + SOURCE)
+    assert run(folder, NUMBA_CPU_NAME="generic").stdout == "compiled\n"
+    assert not list(folder.glob("__pycache__/*.nb?"))
+    return folder
+
+
+@pytest.fixture
+def ready(made_ready: Path, tmp_path: Path) -> Path:
+    """A copy of that folder."""
+    return shutil.copytree(made_ready, tmp_path / "folder")
+
+
+def test_code_that_was_compiled_ahead_is_taken(ready: Path):
+    assert run(ready).stdout == "found\n"
+    assert not list(ready.glob("__pycache__/*.nb?"))
+
+
+def test_code_that_was_compiled_ahead_for_another_processor_is_not_taken(ready: Path):
+    (ready / "ready" / "generic").rename(ready / "ready" / "x86-64-v9")
+    assert run(ready).stdout == "compiled\n"
+
+
+def test_code_that_was_compiled_ahead_from_another_source_is_not_taken(ready: Path):
+    with (ready / "program.py").open("a") as file:
+        file.write("\n")
+    assert run(ready).stdout == "compiled\n"
+
+
+def test_damaged_code_that_was_compiled_ahead_is_compiled_anew_and_this_is_said(ready: Path):
+    path = next((ready / "ready" / "generic").glob("*.nbc"))
+    path.write_bytes(DAMAGE["a bit"](path.read_bytes()))
+    again = run(ready)
+    assert again.stdout == "compiled\n" and again.stderr.count("compiled code on disk is not used") == 1
+    assert run(ready).stdout == "found\n", "its own"
+
+
+def test_a_level_is_for_processors_that_have_all_it_needs(monkeypatch: pytest.MonkeyPatch):
+    has = dict.fromkeys(" ".join(kernel_cache.LEVELS.values()).split(), True)
+    for missing, levels in (("none", 3), ("avx512vl", 2), ("movbe", 2), ("fma", 1)):
+        monkeypatch.setattr(
+            kernel_cache.binding, "get_host_cpu_features", lambda missing=missing: has | {missing: False}
+        )
+        assert len(kernel_cache.levels_here()) == levels
+        assert kernel_cache.levels_here()[-1] == "generic"
+
+
 posix = pytest.mark.skipif(not hasattr(os, "getuid"), reason="modes of Windows say nothing about others")
 
 

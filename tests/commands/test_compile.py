@@ -1,0 +1,73 @@
+"""What is compiled when a command starts: nothing that was compiled before, be it by `alphazero compile`."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from alphazero.commands import compile as command
+from alphazero.commands.shared import run_command
+
+ROOT = Path(__file__).resolve().parents[2]
+COUNT = """
+import sys
+from pathlib import Path
+from numba.core import event
+from alphazero.storage import kernel_cache
+kernel_cache.READY = Path(sys.argv.pop(1))
+class Listener(event.Listener):
+    def on_start(self, begun): compiled.append(begun.data["dispatcher"].py_func.__name__)
+    def on_end(self, begun): pass
+compiled = []
+event.register("numba:compile", Listener())
+from alphazero.commands.program import main
+assert main(sys.argv[1:]) == 0
+print("compiled:", *compiled, "torch" * ("torch" in sys.modules))
+"""
+MATCH = "pit mcts:8 greedy --game tictactoe --games 2"
+TRAIN = (
+    "train --game tictactoe --run run --generations 1 --minutes 0 --net.blocks 2 --self-play.games-per-generation 16 "
+    "--search.num-simulations 4 --gate.games 4 --evaluation.opponents greedy --evaluation.games 4"
+)
+
+
+def compiled_by(words: str, ready: Path, folder: Path, **environment: str) -> list[str]:
+    """What a fresh process compiles for that command, with code that was compiled ahead in `ready`."""
+    done = subprocess.run(
+        [sys.executable, "-c", COUNT, str(ready), *words.split()], cwd=folder, capture_output=True, text=True,
+        timeout=300, env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].split()[1:]
+
+
+def test_nothing_is_compiled_twice_and_a_match_without_nets_loads_no_torch(tmp_path: Path):
+    compiled_by(MATCH, tmp_path, tmp_path)
+    assert compiled_by(MATCH, tmp_path, tmp_path) == []
+
+
+@pytest.mark.slow
+def test_nothing_is_compiled_where_a_game_was_compiled_ahead(tmp_path: Path):
+    make = f"""if True:
+        from pathlib import Path
+        from alphazero.storage import kernel_cache
+        kernel_cache.READY = Path({str(tmp_path / "ready")!r})
+        kernel_cache.make_ready("generic")
+        from alphazero.commands import compile
+        compile.play("tictactoe")
+    """
+    environment = {"PYTHONPATH": str(ROOT), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+    subprocess.run([sys.executable, "-c", make], cwd=tmp_path, env=os.environ | environment, check=True)
+    for words in (MATCH, TRAIN):
+        found = compiled_by(words, tmp_path / "ready", tmp_path, NUMBA_CACHE_DIR=str(tmp_path / words.split()[0]))
+        assert found in ([], ["torch"])
+
+
+@pytest.mark.parametrize(("words", "named"), [(["my_game.py"], "my_game.py"), (["--level", "x87"], "x87")])
+def test_what_cannot_be_compiled_ahead_is_refused(words: list[str], named: str, capsys: pytest.CaptureFixture[str]):
+    assert run_command(command.main, words) == 2
+    assert named in capsys.readouterr().err
