@@ -124,11 +124,6 @@ class NoSize(TicTacToeGame):
         self.n * self.n + 1  # nobody returns it
 
 
-class HalfASize(TicTacToeGame):
-    def getActionSize(self):
-        return 4.5
-
-
 class NoPlayer(TicTacToeGame):
     def getNextState(self, board, player, action):
         return super().getNextState(board, player, action)[0], 0
@@ -409,11 +404,6 @@ class SymmetriesOfNothing(TicTacToeGame):
         return []
 
 
-class SymmetriesOfOtherBoards(TicTacToeGame):
-    def getSymmetries(self, board, pi):
-        return [(board, pi), (-board, pi)]
-
-
 class SymmetriesThatFail(TicTacToeGame):
     def getSymmetries(self, board, pi):
         raise AssertionError("a board of stones")
@@ -422,21 +412,6 @@ class SymmetriesThatFail(TicTacToeGame):
 class OtherShapes(TicTacToeGame):
     def getCanonicalForm(self, board, player):
         return player * (board if (board == 0).all() else board[:, :1])
-
-
-class Words(TicTacToeGame):
-    def getValidMoves(self, board, player):
-        return ["yes" if valid else "no" for valid in super().getValidMoves(board, player)]
-
-
-class NotANumber(TicTacToeGame):
-    def getGameEnded(self, board, player):
-        return float("nan")
-
-
-class ManyPlayers(TicTacToeGame):
-    def getNextState(self, board, player, action):
-        return super().getNextState(board, player, action)[0], np.array([player, -player])
 
 
 class ForgetsTheBoard(TicTacToeGame):

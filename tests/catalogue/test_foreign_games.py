@@ -166,18 +166,13 @@ def test_a_stone_lies_on_its_square_of_the_folded_board():
     assert len(stones) == 1 and stones[0][3, 7] == 1
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [("mancala", "is no board"), ("mancala", "longer than 512 plies end there as draws")],
-)
-def test_what_openspiel_games_lack_is_said_once(
-    name: str, words: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_openspiel_games_lack_is_said_once(caplog: pytest.LogCaptureFixture):
+    pytest.importorskip("pyspiel")
     openspiel._say.cache_clear()
     caplog.set_level("INFO")
     for _ in range(2):
-        registry.load(f"openspiel:{name}")
-    assert caplog.text.count(words) == 1
+        registry.load("openspiel:mancala")
+    assert caplog.text.count("is no board") == caplog.text.count("longer than 512 plies end there as draws") == 1
 
 
 def test_a_game_that_is_cut_counts_as_a_draw(monkeypatch: pytest.MonkeyPatch):
@@ -196,12 +191,6 @@ def test_the_network_sees_who_moves_in_openspiel_games():
     position = registry.load("openspiel:breakthrough(rows=5,columns=4)").game.start()
     after = position.play(position.legal_actions[0])
     assert (position.observation[-1] == 0).all() and (after.observation[-1] == 1).all()
-
-
-def test_openspiel_games_longer_than_they_say_end_in_time():
-    game = registry.load("openspiel:hex(board_size=4,swap=True)").game
-    findings = validate(game, num_games=60)
-    assert findings.num_games == 60 and max(findings.lengths) <= game.max_plies
 
 
 # --- the whole loop ---

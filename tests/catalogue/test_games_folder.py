@@ -25,13 +25,6 @@ for name in sys.argv[1:]:
 """
 
 
-def some(cases: dict[str, tuple], *names: str) -> list:
-    """Those cases, each of which takes a program of its own; the others in the slow tests."""
-    return [
-        pytest.param(*case, id=name, marks=() if name in names else pytest.mark.slow) for name, case in cases.items()
-    ]
-
-
 @pytest.fixture
 def copied_tree(tmp_path: Path) -> Path:
     """The library and one game, elsewhere."""
@@ -53,49 +46,32 @@ def load_in(tree: Path, *names: str, before: Path | None = None) -> list[str]:
     return result.stdout.splitlines()
 
 
-def test_a_new_folder_of_games_needs_no_reinstall(copied_tree: Path):
+# a folder: its __init__.py, the name that is asked for, and what is said of it
+BROKEN = {
+    "no_spec": ("x = 1\n", "no_spec", "must declare its games, as SPEC = GameSpec("),
+    "syntax": ("def\n", "syntax", "SyntaxError"),
+    "error": ("1 / 0\n", "error", "ZeroDivisionError"),
+    "ultimate": (SPEC.format(games='"tictactoe": ".game:A"', more=""), "ultimate", "declares 'tictactoe', which"),
+    "no_text": (SPEC.format(games='"a": "game.A"', more=""), "no_text", 'text such as ".net:make_net"'),
+    "no_map": ("from alphazero.game.spec import GameSpec\nSPEC = GameSpec(['a'])\n", "no_map", "must map names"),
+    "no_module": (SPEC.format(games='"b": ".rules:A"', more=""), "b", "games['b']=\".rules:A\" in the SPEC of"),
+    "no_class": (SPEC.format(games='"c": ".game:Nothing"', more=""), "c", "no function or class 'Nothing'"),
+    "no_game": (SPEC.format(games='"d": ".game:init"', more=""), "d", "must be a Game class"),
+    "other_name": (SPEC.format(games='"two": ".game:TwoPlies"', more=""), "two", 'name = "two", not "TwoPlies"'),
+}
+
+
+def test_a_new_folder_of_games_needs_no_reinstall_and_a_broken_one_breaks_no_other(copied_tree: Path):
     write_game(copied_tree / "games" / "mine")
-    assert load_in(copied_tree, "TwoPlies", "tictactoe") == ["TwoPlies TwoPlies -1", "tictactoe tictactoe 3"]
-
-
-# what is wrong with the folder `broken`: its __init__.py, and what is said of it
-BROKEN_FOLDERS = {
-    "no SPEC": ("x = 1\n", "must declare its games, as SPEC = GameSpec("),
-    "syntax": ("def\n", "SyntaxError"),
-    "error": ("1 / 0\n", "ZeroDivisionError"),
-    "twice": (SPEC.format(games='"tictactoe": ".game:TwoPlies"', more=""), "declares 'tictactoe', which"),
-    "no reference": (SPEC.format(games='"TwoPlies": "game.TwoPlies"', more=""), 'text such as ".net:make_net"'),
-    "no mapping": ("from alphazero.game.spec import GameSpec\nSPEC = GameSpec(['a'])\n", "must map names to functions"),
-}
-
-
-@pytest.mark.parametrize(("text", "words"), some(BROKEN_FOLDERS, "no SPEC", "error", "twice"))
-def test_a_broken_folder_gets_one_sentence_and_breaks_no_other_game(copied_tree: Path, text: str, words: str):
-    folder = copied_tree / "games" / ("broken" if "tictactoe" not in text else "ultimate")  # "twice" must come second
-    write_game(folder)
-    write(folder / "__init__.py", text)
-    tictactoe, broken, other = load_in(copied_tree, "tictactoe", folder.name, "TwoPlies")
-    assert tictactoe == "tictactoe tictactoe 3"
-    for line in (broken, other):
-        assert words in line and str(folder) in line
-    assert other.startswith("TwoPlies unknown game")
-
-
-# what is wrong with a part of a SPEC: the rest of it, what is asked for, what is said
-BROKEN_PARTS = {
-    "no module": ('"TwoPlies": ".rules:TwoPlies"', "", "games['TwoPlies']=\".rules:TwoPlies\" in the SPEC of"),
-    "no class": ('"TwoPlies": ".game:Nothing"', "", "game.py has no function or class 'Nothing'"),
-    "no game": ('"TwoPlies": ".game:init"', "", "must be a Game class"),
-    "another name": ('"two": ".game:TwoPlies"', "", 'name = "two", not "TwoPlies"'),
-}
-
-
-@pytest.mark.parametrize(("games", "more", "words"), some(BROKEN_PARTS, "no class"))
-def test_a_wrong_reference_names_the_spec_and_the_part(copied_tree: Path, games: str, more: str, words: str):
-    write_game(copied_tree / "games" / "mine", games, more)
-    name = games.split('"')[1]
-    (line,) = load_in(copied_tree, name)
-    assert words in line and str(copied_tree / "games" / "mine") in line
+    for folder, (text, _, _) in BROKEN.items():
+        write_game(copied_tree / "games" / folder)
+        write(copied_tree / "games" / folder / "__init__.py", text)
+    names = [name for _, name, _ in BROKEN.values()]
+    mine, tictactoe, unknown, *said = load_in(copied_tree, "TwoPlies", "tictactoe", "x", *names)
+    assert (mine, tictactoe) == ("TwoPlies TwoPlies -1", "tictactoe tictactoe 3")
+    for line, (folder, (_, name, words)) in zip(said, BROKEN.items(), strict=True):
+        assert words in line and str(copied_tree / "games" / folder) in line
+        assert name != folder or words in unknown
 
 
 def test_a_part_that_is_not_there_is_named_when_it_is_wanted(importable: Path):
@@ -115,7 +91,13 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("first", [True, False], ids=["theirs first", "ours first"])
-@pytest.mark.parametrize("files", some({name: (files,) for name, files in OTHERS.items()}, "package"))
+@pytest.mark.parametrize(
+    "files",
+    [
+        pytest.param(files, id=name, marks=pytest.mark.slow if name != "package" else ())
+        for name, files in OTHERS.items()
+    ],
+)
 def test_another_package_called_games_hides_nothing(copied_tree: Path, tmp_path: Path, files: dict, first: bool):
     other = tmp_path / "other"
     for name, text in files.items():

@@ -52,7 +52,7 @@ def test_arguments_of_the_constructor_and_symmetries():
     assert planes[1, 0, 1] == planes[2, 3, 2] == 1 and planes[1:3].sum() == 2 and planes[3].sum() == 16
 
 
-@pytest.mark.parametrize("name", ["SymmetriesOfNothing", "SymmetriesOfOtherBoards", "SymmetriesThatFail"])
+@pytest.mark.parametrize("name", ["SymmetriesOfNothing", "SymmetriesThatFail"])
 def test_it_is_said_why_symmetries_are_not_used(name: str, caplog):
     assert len(registry.load(f"{FILE}:{name}").game.symmetries[0]) == 1
     (said,) = caplog.messages
@@ -68,14 +68,10 @@ def test_it_is_said_why_symmetries_are_not_used(name: str, caplog):
         ),
         ("WrongLength", "getValidMoves must give 10 numbers"),
         ("NoSize", r"getActionSize must give a whole number above 0, not None \(.*general_games.py, line \d+\)"),
-        ("HalfASize", "getActionSize must give a whole number above 0, not 4.5"),
         ("NoPlayer", "getNextState must give a board and the next player"),
         ("Raises", r"getCanonicalForm fails: RuntimeError: three stones \(.*general_games.py, line \d+\)"),
         ("NoMoves", "must have a legal action"),
         ("OtherShapes", r"getCanonicalForm must give boards of one shape, \(3, 3\), not \(3, 1\)"),
-        ("Words", "getValidMoves must give 10 numbers, .* <U3"),
-        ("NotANumber", "getGameEnded must give a number, not nan"),
-        ("ManyPlayers", "getNextState must give a board and the next player"),
         ("ForgetsTheBoard", r"getInitBoard must give an array of numbers, .* not None \(.*general_games.py"),
         ("Dice", "same of a position whenever they are asked, but `legal` changed"),
         ("TurnsTheBoardAlone", "symmetry 1 must turn a game into a game that goes just like it"),

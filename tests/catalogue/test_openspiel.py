@@ -1,9 +1,7 @@
-"""Our rules in step with OpenSpiel's, which were written by others: random games, and its recorded playthroughs."""
+"""Our rules in step with OpenSpiel's, which were written by others; and the games of OpenSpiel's that are refused."""
 
-import json
 import random
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +15,6 @@ from alphazero.game.kernels import Kernels
 from tests.catalogue.openspiel_games import GAMES, Theirs
 from tests.game.perft import count_games
 
-FILE = Path(__file__).with_name("playthroughs.jsonl")
 each_game = pytest.mark.parametrize("name", GAMES)
 
 
@@ -25,17 +22,6 @@ def squares(text: str, marks: str) -> str:
     """The cells of a drawn board in reading order, each `.`, `x` or `o`; all else is dropped, also words."""
     cells = re.findall(rf"(?<![A-Za-z])[{re.escape(marks)}](?![A-Za-z])" if " " in text else f"[{marks}]", text.lower())
     return "".join(cells).translate(str.maketrans(marks, ".xo"))
-
-
-def check(position: Position, legal_actions: list[int], terminal: bool, player: int, returns: list[float]) -> None:
-    where = f"after {position.actions}"
-    assert position.terminal == terminal, where
-    assert position.legal_actions == ([] if terminal else legal_actions), where
-    if terminal:
-        assert [position.outcome, -position.outcome] == returns, where
-    else:
-        assert position.to_play == player, where
-        assert returns == [0, 0], where
 
 
 def play_in_step(name: str, num_games: int) -> None:
@@ -119,31 +105,6 @@ CASES = [
 @pytest.mark.parametrize(("name", "depth"), CASES)
 def test_perft(name: str, depth: int):
     assert count_games(Kernels(registry.load(name).game), depth) == PERFT[name][depth]
-
-
-@pytest.mark.parametrize(("name", "depth"), CASES)
-def test_perft_as_openspiel_counts(name: str, depth: int):
-    pyspiel = pytest.importorskip("pyspiel")
-
-    def count(state: Any, depth: int) -> int:
-        actions = state.legal_actions()
-        return len(actions) if depth == 1 else sum(count(state.child(action), depth - 1) for action in actions)
-
-    assert count(pyspiel.load_game(GAMES[name].name).new_initial_state(), depth) == PERFT[name][depth] > 2000
-
-
-PLAYTHROUGHS = [json.loads(line) for line in FILE.read_text().splitlines()]
-"""As `python -m tests.catalogue.record_playthroughs` wrote them, so that OpenSpiel need not be there."""
-
-
-@pytest.mark.parametrize("played", PLAYTHROUGHS, ids=lambda played: played["game"])
-def test_recorded_playthroughs(played: dict[str, Any]):
-    position, actions = registry.load(played["game"]).game.start(), played["actions"]
-    assert len(actions) == len(played["legal"]) == len(played["players"]) > 5
-    for action, legal, player in zip(actions, played["legal"], played["players"], strict=True):
-        check(position, legal, False, player, [0, 0])
-        position = position.play(action)
-    check(position, [], True, -1, played["returns"])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from alphazero.catalogue import registry, shipped
 from alphazero.errors import GameError, IllegalAction, InputError, UnknownName
-from alphazero.game import Game, Position
+from alphazero.game import Game
 from alphazero.training.presets import presets
 from tests.catalogue.two_plies import ROOT, assert_refused, source, write, write_game
 
@@ -281,36 +281,6 @@ def test_a_broken_entry_point_is_one_sentence(importable: Path, target: str, par
 # --- positions ---
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "actions"),
-    [
-        ("connect4", "4453", (3, 3, 4, 2)),
-        ("connect4", "4 4, 5 3", (3, 3, 4, 2)),
-        ("othello", "f5d6c3", (37, 43, 18)),
-        ("othello", "F5 d6 c3", (37, 43, 18)),
-        ("tictactoe", "a1, b2", (0, 4)),
-        ("tictactoe", "", ()),
-        ("gomoku15", "o15 a1", (224, 0)),
-    ],
-)
-def test_a_position_is_written_as_text_or_as_actions(name: str, text: str, actions: tuple[int, ...]):
-    game = registry.load(name).game
-    position = game.position(text)
-    assert position.actions == actions == game.position(list(actions)).actions
-    words = [before.format(action) for before, action in zip(line(game, actions), actions, strict=False)]
-    assert game.position(words).actions == actions
-
-
-def line(game: Game, actions: tuple[int, ...]) -> list[Position]:
-    return [game.position(actions[:ply]) for ply in range(len(actions) + 1)]
-
-
-@pytest.mark.parametrize("text", ["48", "44444444", "x", "4_5"])
-def test_a_text_that_is_no_game_is_refused(text: str):
-    with pytest.raises(IllegalAction, match="is not a legal action here"):
-        registry.load("connect4").game.position(text)
-
-
 @pytest.mark.parametrize("action", ["a1", None, 3.0, [3]])
 def test_what_is_no_action_is_refused(action: object):
     with pytest.raises(
@@ -354,7 +324,7 @@ def test_compiled_code_of_a_file_serves_every_way_to_import_it(tmp_path: Path):
     text = text.replace("def legal", "@njit\ndef helper(state):\n    return True\n\ndef legal")
     path = write(tmp_path / "my_game.py", text)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "cache")}
-    for name in ("my_game", path, "my_game", path):
+    for name in ("my_game", path):
         command = [sys.executable, "-c", LOAD_AND_RUN, name, str(tmp_path)]
         result = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120)
         assert result.stdout == "True\n", result.stderr

@@ -1,7 +1,6 @@
 """Boards as data, and pictures of them: every registered game, the tests' own games, and games from elsewhere."""
 
 import functools
-import math
 import re
 from dataclasses import replace
 from xml.etree import ElementTree
@@ -12,8 +11,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
-from alphazero.game import Game, Piece, Position, clicks_by_difference
-from alphazero.game.board import Colors, center
+from alphazero.game import Game, Piece, Position
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 from tests.catalogue import general_games
@@ -68,16 +66,6 @@ def test_every_legal_action_has_a_click_and_every_click_one_legal_action(game: G
         assert {position.parse(name): name for name in names.values()} == names
         buttons = {click.name for click in clicks if not click.cells}
         assert buttons <= {"pass", "swap"}
-
-
-def test_clicks_agree_with_what_playing_changes(game: Game):
-    """A stone appears where people click, or goes from the first click to the second."""
-    for position in positions_of(game.name)[:4]:
-        if not any(piece.player is not None for piece in position.view.pieces) or game.board.shapes[0] == "fill":
-            continue
-        first = {click.action: click.cells for click in reversed(position.view.clicks) if click.cells}
-        for path, action in clicks_by_difference(position).items():
-            assert path == first.get(action, path) or len(game.board.cells) > game.num_actions
 
 
 def test_pieces_are_those_of_the_rendered_text(game: Game):
@@ -136,12 +124,6 @@ def test_pictures_are_small_and_valid(game: Game):
         assert any(re.fullmatch("(first|second) player (to move|has won)|draw", words) for words in texts(svg))
         titles = {element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}title")}
         assert all(any(str(title).startswith(cell.name) for title in titles) for cell in game.board.cells)
-
-
-def test_cells_lie_side_by_side(game: Game):
-    centers = [center(cell.outline) for cell in game.board.cells]
-    assert len(set(centers)) == len(centers)
-    assert len({cell.name for cell in game.board.cells}) == len(centers)
 
 
 def test_policies_and_values_are_shown_at_every_action_that_has_some(game: Game):
@@ -419,15 +401,3 @@ def test_a_game_whose_planes_hold_no_stones_shows_its_text(observe):
 
     assert Pits().board.cells == () and Pits().start().view.pieces == () and Pits().start().view.text
     assert len(Drawn().board.cells) == 9 and [piece.text for piece in Drawn().start().view.pieces] == ["7"]
-
-
-def test_marks_have_one_colour_in_all_shipped_games():
-    assert {registry.load(name).game.board.colors.mark for name in registry.NAMES} == {Colors().mark}
-
-
-def test_the_lines_of_dots_and_boxes_have_their_numbers_on_the_board():
-    board = registry.load("dots_and_boxes").game.board
-    beside = {label.text: label.at for label in board.labels}
-    for cell in board.cells[9:]:
-        x, y = center(cell.outline)
-        assert math.dist(beside[cell.name], (x, y)) < 0.5

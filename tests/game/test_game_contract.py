@@ -92,31 +92,10 @@ def test_random_games_end_in_time_with_a_result(kernels: Kernels):
     for ply, sample in enumerate(random_games(kernels, 500, seed=0)):
         assert ply <= kernels.game.max_plies, f"{len(sample.states)} games go on after max_plies"
         assert not sample.values[~sample.terminal].any()
+        np.testing.assert_array_equal(sample.legal_masks.any(axis=1), ~sample.terminal)
         results += sample.values[sample.terminal].tolist()
     assert len(results) == 500
     assert set(results) <= {-1.0, 0.0, 1.0}
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_a_random_game_by_plain_python_ends_in_time_with_an_outcome(game: Game, seed: int):
-    final = random_game(game, seed)[-1]
-    assert final.ply <= game.max_plies
-    assert final.outcome in (-1, 0, 1)
-    value = game.plain_rules.terminal_value(final.state)
-    assert final.outcome == (value if final.to_play == 0 else -value)
-
-
-def test_a_position_is_over_or_has_a_legal_action(kernels: Kernels):
-    sample = positions(kernels)
-    assert sample.terminal.sum() >= 100
-    np.testing.assert_array_equal(sample.legal_masks.any(axis=1), ~sample.terminal)
-    for position in few_positions(kernels):
-        assert position.terminal != bool(position.legal_actions)
-
-
-def test_players_are_first_and_second(kernels: Kernels):
-    assert kernels.game.start().to_play in (0, 1)
-    assert set(positions(kernels).to_play.tolist()) == {0, 1}
 
 
 # --- playing ---
@@ -171,22 +150,6 @@ def make_advance(sample: Sample, actions: np.ndarray) -> tuple[np.ndarray, ...]:
         np.full_like(sample.states, 0x3C3C3C3C),
         np.ones((n, num_actions), bool),
     )
-
-
-def test_a_batch_is_played_as_one_at_a_time_and_as_position_does(kernels: Kernels):
-    sample = positions(kernels).part(~positions(kernels).terminal)
-    actions = random_actions(sample.legal_masks, np.random.default_rng(0))
-    states, to_play = sample.states.copy(), sample.to_play.copy()
-    kernels.play(states, to_play, actions)
-    for i in range(len(states)):
-        state, player = sample.states[i : i + 1].copy(), sample.to_play[i : i + 1].copy()
-        kernels.play(state, player, actions[i : i + 1])
-        np.testing.assert_array_equal(state[0], states[i])
-        assert player[0] == to_play[i]
-        if i < NUM_SLOW_POSITIONS:
-            child = Position(kernels.game, sample.states[i].copy(), int(sample.to_play[i]), ()).play(int(actions[i]))
-            np.testing.assert_array_equal(child.state, states[i])
-            assert child.to_play == to_play[i]
 
 
 def test_a_batch_is_described_and_observed_as_one_at_a_time_and_as_position_does(kernels: Kernels):

@@ -224,18 +224,6 @@ def test_the_boards_of_random_games_are_read(name: str):
             position = position.play(int(rng.choice(position.legal_actions)))
 
 
-def test_a_drawing_of_a_game_is_a_board():
-    """With its letters and numbers, where it tells all."""
-    for name, moves in (
-        ("connect4", "4453"),
-        ("tictactoe", "b2 a1"),
-        ("gomoku", "e5 d4 e4"),
-        ("gomoku15", "h8 o15 a1"),
-    ):
-        position = GAMES[name].position(moves)
-        assert GAMES[name].position(str(position)) == position
-
-
 FEN = {
     "pppppp/pppppp/6/6/PPPPPP/PPPPPP w": "",
     "pppppp/pppppp/6/6/PPPPPP/PPPPPP w - - 0 1": "",

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -182,24 +181,10 @@ def test_actions_are_pythons_numbers_where_rules_are_not_compiled():
 # --- mistakes --------------------------------------------------------------------------------------------------------
 
 
-MISTAKES = {
-    "property forgotten": ({"symmetries": lambda self: 0}, "`symmetries` raised TypeError"),
-    "no rules": ({"rules": None}, "`rules` must be a Rules of functions"),
-    "size of a division": ({"num_actions": 4.0}, "`num_actions` must be a whole number"),
-    "symmetries of another size": (
-        {"symmetries": (np.arange(3)[None], np.arange(4)[None])}, "`symmetries` must be two arrays"
-    ),
-    "symmetries out of range": (
-        {"symmetries": (np.arange(4)[None], np.array([[0, 1, 2, 7]]))}, "`symmetries` must be two arrays"
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("changes", "sentence"), MISTAKES.values(), ids=MISTAKES)
-def test_a_training_refuses_mistakes_in_the_class(changes: dict[str, Any], sentence: str, tmp_path: Path):
+def test_a_training_refuses_mistakes_in_the_class(tmp_path: Path):
     loaded = registry.of(FourCells())
-    wrong = replace(loaded, game=type("Wrong", (FourCells,), changes)())
-    with pytest.raises(GameError, match=sentence):
+    wrong = replace(loaded, game=type("Wrong", (FourCells,), {"num_actions": 4.0})())
+    with pytest.raises(GameError, match="`num_actions` must be a whole number"):
         train(wrong, example_config(loaded), tmp_path / "run", threads=1)
     assert not (tmp_path / "run").exists()
 
