@@ -70,10 +70,6 @@ class PythonGame(Game, Generic[Object]):
         """The game is over only because it has lasted `max_plies`; by its own rules it goes on."""
         return False
 
-    def mirrored(self, symmetry: int) -> PythonGame[Object] | None:
-        """The same game, begun from the image of its start by a symmetry; None if nobody can make it."""
-        return None
-
     def prepare(self) -> None:
         """Makes the rules, once the sizes are known."""
         bits = max(1, int(self.num_actions - 1).bit_length())

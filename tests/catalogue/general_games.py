@@ -322,16 +322,7 @@ class Dice(TicTacToeGame):
         return super().getNextState(board, player, action)
 
 
-class StartsAside(TicTacToeGame):
-    """The start position has no symmetries, though the game has."""
-
-    def getInitBoard(self):
-        board = super().getInitBoard()
-        board[0, 1] = 1
-        return board
-
-
-class TurnsTheBoardAlone(StartsAside):
+class TurnsTheBoardAlone(TicTacToeGame):
     """The images of policies are wrong."""
 
     def getSymmetries(self, board, pi):

@@ -157,11 +157,6 @@ def test_names_that_numpy_has_no_more_are_named_with_the_users_line(tmp_path: Pa
         registry.load(f"{tmp_path / 'old.py'}:TicTacToeGame")
 
 
-def test_symmetries_that_change_the_start_bring_no_warning():
-    """Nobody can write `transform` for a class of that project's: the game is begun from the image of its start."""
-    assert validate(registry.load(f"{FILE}:StartsAside").game, num_games=5).warnings == []
-
-
 def test_a_draw_that_is_a_loss_for_both_counts_as_a_draw_and_is_said(caplog: pytest.LogCaptureFixture):
     """As in that project's Othello."""
     position = registry.load(f"{FILE}:DrawIsALoss").game.position([0, 1, 2, 4, 3, 5, 7, 6, 8])

@@ -241,14 +241,6 @@ class GeneralGame(PythonGame[Turn]):
         rows = [first, *sorted(found - {first})]
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)
 
-    def mirrored(self, symmetry: int) -> GeneralGame | None:
-        if not isinstance(self._start, np.ndarray):
-            return None
-        image = copy.copy(self)
-        image._start = self._start.ravel()[self.symmetries[0][symmetry]].reshape(self._start.shape)
-        image.prepare()  # rules and remembered positions of its own
-        return image
-
     # --- for people ---
 
     @cached_property

@@ -17,8 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.catalogue.adapters.text_board import TextBoard, read_board
-from alphazero.catalogue.adapters.trial import TextPlanes, longest_game, looks_alike, random_games
+from alphazero.catalogue.adapters.openspiel_texts import (
+    TextBoard,
+    TextPlanes,
+    longest_game,
+    looks_alike,
+    random_games,
+    read_board,
+)
 from alphazero.errors import GameError, UnknownName, quote, shorten
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
@@ -57,13 +63,17 @@ class OpenSpielGame(PythonGame[Any]):
         self.num_actions = self.game.num_distinct_actions()
         with _telling(text):  # random games may meet what the start does not
             self.max_plies = self._most_plies()
-            self._text_planes = self._find_text_planes()
+            hides = looks_alike(self.game)
+            texts = [str(position) for _, position in random_games(self.game, self.max_plies)] if hides else []
         tensor = self.game.observation_tensor_shape()
-        self._tensor_shape = planes, rows, columns = fold(tensor, self.game.get_parameters())
-        if self._text_planes is not None:
-            planes, rows, columns = self._text_planes.shape
+        self._text_planes = TextPlanes(texts) if hides else None
+        self._seen_shape = self._text_planes.shape if self._text_planes else fold(tensor, self.game.get_parameters())
+        planes, rows, columns = self._seen_shape
         self.observation_shape = planes + 1, rows, columns  # who moves: many of its observations do not tell
         self.prepare()
+        if hides:
+            alike = f"{self.name}: OpenSpiel's observation is the same for many positions with different legal actions"
+            _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead")
         if self.game.max_game_length() + 1 > MOST_PLIES:
             _say(f"{self.name}: games longer than {MOST_PLIES} plies end there as draws")
         if rows * columns == 1:
@@ -78,14 +88,6 @@ class OpenSpielGame(PythonGame[Any]):
         plies = min(MOST_PLIES, 2 * longest)
         _say(f"{self.name}: some games are longer than OpenSpiel says; here they end after {plies} plies as draws")
         return plies
-
-    def _find_text_planes(self) -> TextPlanes | None:
-        """Planes of OpenSpiel's text, where its observations hide what the legal actions depend on; else None."""
-        if not looks_alike(self.game):
-            return None
-        alike = f"{self.name}: OpenSpiel's observation is the same for many positions with different legal actions"
-        _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead")
-        return TextPlanes([str(position) for _, position in random_games(self.game, self.max_plies)])
 
     def begin(self) -> Any:
         return self.game.new_initial_state()
@@ -113,10 +115,8 @@ class OpenSpielGame(PythonGame[Any]):
 
     def planes(self, position: Any) -> np.ndarray:
         player = self.player(position)
-        if self._text_planes is not None:
-            seen = self._text_planes(str(position))
-        else:
-            seen = np.asarray(position.observation_tensor(player), np.float32).reshape(self._tensor_shape)
+        look = self._text_planes(str(position)) if self._text_planes else position.observation_tensor(player)
+        seen = np.asarray(look, np.float32).reshape(self._seen_shape)
         return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
 
     @functools.cached_property

@@ -61,7 +61,6 @@ def describe(game: Game, findings: Findings) -> str:
     won, ended = sum(findings.last_mover_won), len(findings.last_mover_won)
     last = {"won": won, "lost": ended - won, "drew": total - ended}
     outcomes = {words: findings.outcomes[outcome] for words, outcome in OUTCOMES.items()}
-    never = f", {findings.never_legal} of them never" if findings.never_legal else ""
     again = f"the same player moved again after {findings.moved_again / max(1, lengths.sum()):.0%} of plies"
     speed = f"{findings.plies_per_second:,.0f} plies a second as plain Python"
     if findings.compiled_per_second is not None:
@@ -69,7 +68,7 @@ def describe(game: Game, findings: Findings) -> str:
     lines = {
         "random games": f"{total}, {count_of(findings.num_positions, 'position')} checked",
         "length": f"{lengths.mean():.1f} plies, {lengths.min()} to {lengths.max()} (max_plies {game.max_plies})",
-        "branching": f"{branching.mean():.1f} legal actions, up to {branching.max()} of {game.num_actions}{never}",
+        "branching": f"{branching.mean():.1f} legal actions, up to {branching.max()} of {game.num_actions}",
         "outcomes": ", ".join(f"{words} {count / total:.0%}" for words, count in outcomes.items()),
         "last mover": ", ".join(f"{words} {count / total:.0%}" for words, count in last.items()) + " of the games",
         "turns": again if findings.moved_again else "players alternate",
