@@ -65,10 +65,8 @@ def load_named(name: str, where: str) -> LoadedGame:
     """The game that a file, `where`, names. Raises GameError for a path or a module: to load it is to run it."""
     if name in NAMES or name.startswith(openspiel.PREFIX) or name in _entry_points():
         return load(name)
-    raise GameError(
-        f"{where} belongs to the game {quote(name, 200)}, which does not come with alphazero: name its file or module "
-        f"by {option('game')}"
-    )
+    cure = f"name its file or module by {option('game')}"
+    raise GameError(f"{where} belongs to the game {quote(name, 200)}, which does not come with alphazero: {cure}")
 
 
 def of(game: str | Path | LoadedGame | Game | type | Any) -> LoadedGame:
@@ -286,10 +284,8 @@ def _as_game(made: Any, title: str) -> Game:
         made = alpha_zero_general.GeneralGame(made, title)
     name = getattr(made, "name", None) or ""
     if len(name) > MOST_OF_A_NAME or not name[:1].isalnum() or not name.isprintable() or {*name} & {*"/\\"}:
-        raise GameError(
-            f"{shorten(title)} must have a `name` that begins with a letter or a digit, has no slash and at most "
-            f'{MOST_OF_A_NAME} characters, since files are named after it, as name = "my_game"; it has {quote(name)}'
-        )
+        law = f"that begins with a letter or a digit, has no slash and at most {MOST_OF_A_NAME} characters"
+        raise GameError(f'{shorten(title)} must have a `name` {law}, as name = "my_game"; it has {quote(name)}')
     return made
 
 

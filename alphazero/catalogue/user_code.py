@@ -23,8 +23,6 @@ LEVELS = 3
 """A file's imports are looked for in its own folder and in the folders above it, so many in all."""
 INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 """Folders of Python and of libraries installed in its environment."""
-LIBRARIES = {"site-packages", "dist-packages"}
-"""Folders of libraries everywhere: an environment may see those of the system or of the user, too."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
 SHIPPED = Path(__file__).resolve().parents[2] / "games"
 """The games that come with the framework, a package each; a new folder there is found without being installed."""
@@ -177,9 +175,5 @@ def describe(raised: BaseException) -> str:
         text = f"numpy has no `{old[1]}` any more: write {INSTEAD[old[1]]}"
     places = [frame for frame in traceback.extract_tb(raised.__traceback__) if "importlib" not in frame.filename]
     places = [frame for frame in places if not frame.filename.startswith(FRAMEWORK)]
-    own = [
-        frame
-        for frame in places
-        if not frame.filename.startswith(INSTALLED) and LIBRARIES.isdisjoint(Path(frame.filename).parts)
-    ] or places
+    own = [frame for frame in places if not frame.filename.startswith(INSTALLED)] or places
     return f"{text:.500}" + (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "")

@@ -365,6 +365,5 @@ def _whole(action: SupportsIndex) -> int:
     try:
         return operator.index(action)
     except TypeError:
-        raise IllegalAction(
-            f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
-        ) from None
+        law = f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
+        raise IllegalAction(law) from None

@@ -131,10 +131,6 @@ class GameSpec:
     """`(game) -> GtpWords`: in place of the two above, for a game with a komi or another size of board."""
 
     def __post_init__(self) -> None:
-        for name in ("games", "contestants"):
-            parts = getattr(self, name)
-            if not isinstance(parts, Mapping) or not all(isinstance(key, str) for key in parts):
-                raise GameError(f"`{name}` of a game's SPEC must map names to functions or classes, not {quote(parts)}")
         for words, part in named_parts(self).items():
             if not callable(part) and not (isinstance(part, str) and re.fullmatch(r"\.*[\w.]+:\w+", part)):
                 law = 'must be a function, a class, or text such as ".net:make_net" for the place of one'

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import logging
 import math
 import random
 import threading
@@ -19,13 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphazero.catalogue.user_code import describe
-from alphazero.errors import GameError, quote
+from alphazero.errors import GameError, quote, warn_once
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Position
 from alphazero.game.python_game import PythonGame
 from alphazero.game.views import grid_board
-
-logger = logging.getLogger(__name__)
 
 METHODS = (
     "getInitBoard", "getBoardSize", "getActionSize", "getNextState", "getValidMoves", "getGameEnded",
@@ -100,12 +97,11 @@ class GeneralGame(PythonGame[Turn]):
     def __init__(self, wrapped: Any, name: str):
         self.wrapped, self._asked = wrapped, _Asked(wrapped, name)
         self.name = name  # type: ignore[misc]
-        self._warned = False
         # some classes draw the start by lot, and every process must have the same one
         other, self._start = (_drawn(seed, lambda: self._asked.call("getInitBoard")) for seed in (1, 0))
         board, other = (self._asked.numbers("getInitBoard", each) for each in (self._start, other))
         if not np.array_equal(board, other):
-            logger.warning("%s: getInitBoard draws the start by lot; here all games begin with the same one", self.name)
+            warn_once(f"{self.name}: getInitBoard draws the start by lot; here all games begin with the same one")
         shape = self._shape = board.shape
         # of three dimensions the first is that of planes if it is the smaller end, else the last
         self._axis = 0 if len(shape) == 3 and shape[0] < shape[2] else 2
@@ -194,10 +190,8 @@ class GeneralGame(PythonGame[Turn]):
         other = self._ended_for(self._view_of_other(turn), 1)
         if abs(other) <= DRAW or np.sign(value) != np.sign(other) or self._tells_the_mover_alone:
             return value
-        if not self._warned:
-            self._warned = True
-            told = "%s: getGameEnded says that both players have %s; this counts as a draw, which should be as 1e-4"
-            logger.warning(told, self.name, "won" if value > 0 else "lost")
+        told = f"getGameEnded says that both players have {'won' if value > 0 else 'lost'}"
+        warn_once(f"{self.name}: {told}; this counts as a draw, which should be as 1e-4")
         return DRAW / 2
 
     @cached_property
@@ -235,8 +229,8 @@ class GeneralGame(PythonGame[Turn]):
             if first not in found or any(tuple(map(sorted, pair)) != tuple(map(list, first)) for pair in found):
                 raise ValueError("it must permute boards and policies, and give them as they are, too")
         except Exception as error:
-            told = "%s: the symmetries are not used, since getSymmetries fails for a board of different numbers: %s"
-            logger.warning(told, self.name, describe(error))
+            told = "the symmetries are not used, since getSymmetries fails for a board of different numbers"
+            warn_once(f"{self.name}: {told}: {describe(error)}")
             return cells[None], actions[None]
         rows = [first, *sorted(found - {first})]
         return np.array([image for image, _ in rows], np.int64), np.array([policy for _, policy in rows], np.int64)

@@ -17,14 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.catalogue.adapters.openspiel_texts import (
-    TextBoard,
-    TextPlanes,
-    longest_game,
-    looks_alike,
-    random_games,
-    read_board,
-)
+from alphazero.catalogue.adapters import openspiel_texts as texts
 from alphazero.errors import GameError, UnknownName, quote, shorten
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
@@ -63,10 +56,10 @@ class OpenSpielGame(PythonGame[Any]):
         self.num_actions = self.game.num_distinct_actions()
         with _telling(text):  # random games may meet what the start does not
             self.max_plies = self._most_plies()
-            hides = looks_alike(self.game)
-            texts = [str(position) for _, position in random_games(self.game, self.max_plies)] if hides else []
+            hides = texts.looks_alike(self.game)
+            seen = [str(position) for _, position in texts.random_games(self.game, self.max_plies)] if hides else []
         tensor = self.game.observation_tensor_shape()
-        self._text_planes = TextPlanes(texts) if hides else None
+        self._text_planes = texts.TextPlanes(seen) if hides else None
         self._seen_shape = self._text_planes.shape if self._text_planes else fold(tensor, self.game.get_parameters())
         planes, rows, columns = self._seen_shape
         self.observation_shape = planes + 1, rows, columns  # who moves: many of its observations do not tell
@@ -82,7 +75,7 @@ class OpenSpielGame(PythonGame[Any]):
     def _most_plies(self) -> int:
         """One ply more than OpenSpiel says; twice the plies of a random game where that shows the limit to be wrong."""
         limit = self.game.max_game_length() + 1  # some of its games forget to count the swap
-        longest = longest_game(self.game, MOST_PLIES) if limit < MOST_PLIES else 0
+        longest = texts.longest_game(self.game, MOST_PLIES) if limit < MOST_PLIES else 0
         if longest <= limit:
             return min(MOST_PLIES, limit)
         plies = min(MOST_PLIES, 2 * longest)
@@ -120,9 +113,9 @@ class OpenSpielGame(PythonGame[Any]):
         return np.concatenate([seen, np.full((1, *seen.shape[1:]), player, np.float32)])
 
     @functools.cached_property
-    def _text_board(self) -> TextBoard:
+    def _text_board(self) -> texts.TextBoard:
         start = self.begin()
-        return read_board(str(start), [str(start.child(action)) for action in start.legal_actions()[:10]])
+        return texts.read_board(str(start), [str(start.child(action)) for action in start.legal_actions()[:10]])
 
     @property
     def board(self) -> Board:  # type: ignore[override]
