@@ -21,8 +21,8 @@ from alphazero.errors import InputError, Terminated, quote
 
 LEVELS = 3
 """A file's imports are looked for in its own folder and in the folders above it, so many in all."""
-INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
-"""Folders of Python and of libraries installed in its environment."""
+INSTALLED = re.compile("|".join([re.escape(sysconfig.get_path("stdlib")), r".*[\\/](?:site|dist)-packages[\\/]"]))
+"""Matches files of Python and of installed libraries, also those of the system and of the user."""
 FRAMEWORK = str(Path(__file__).resolve().parents[1])
 SHIPPED = Path(__file__).resolve().parents[2] / "games"
 """The games that come with the framework, a package each; a new folder there is found without being installed."""
@@ -175,5 +175,5 @@ def describe(raised: BaseException) -> str:
         text = f"numpy has no `{old[1]}` any more: write {INSTEAD[old[1]]}"
     places = [frame for frame in traceback.extract_tb(raised.__traceback__) if "importlib" not in frame.filename]
     places = [frame for frame in places if not frame.filename.startswith(FRAMEWORK)]
-    own = [frame for frame in places if not frame.filename.startswith(INSTALLED)] or places
+    own = [frame for frame in places if not INSTALLED.match(frame.filename)] or places
     return f"{text:.500}" + (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "")
