@@ -57,14 +57,14 @@ BROKEN = {
     "no_module": (SPEC.format(games='"b": ".rules:A"', more=""), "b", "games['b']=\".rules:A\" in the SPEC of"),
     "no_class": (SPEC.format(games='"c": ".game:Nothing"', more=""), "c", "no function or class 'Nothing'"),
     "no_game": (SPEC.format(games='"d": ".game:init"', more=""), "d", "must be a Game class"),
-    "other_name": (SPEC.format(games='"two": ".game:TwoPlies"', more=""), "two", 'name = "two", not "TwoPlies"'),
+    "other_name": (SPEC.format(games='"two": ".game:Other"', more=""), "two", 'name = "two", not "Other"'),
 }
 
 
 def test_a_new_folder_of_games_needs_no_reinstall_and_a_broken_one_breaks_no_other(copied_tree: Path):
     write_game(copied_tree / "games" / "mine")
     for folder, (text, _, _) in BROKEN.items():
-        write_game(copied_tree / "games" / folder)
+        write(copied_tree / "games" / folder / "game.py", source("Other"))
         write(copied_tree / "games" / folder / "__init__.py", text)
     names = [name for _, name, _ in BROKEN.values()]
     mine, tictactoe, unknown, *said = load_in(copied_tree, "TwoPlies", "tictactoe", "x", *names)
