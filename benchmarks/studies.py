@@ -24,8 +24,8 @@ from alphazero.machine import count_cores
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write
-from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.report import RESULTS
+from alphazero.tournaments.tournament import read_tournament
 
 ROOT = Path(__file__).parents[1]
 STUDIES = {path.stem: path for path in sorted((ROOT / "benchmarks" / "studies").glob("*.toml"))}

@@ -16,9 +16,9 @@ from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
 from alphazero.game.record import write_records
 from alphazero.invocation import command_line
 from alphazero.matches.arena import LEFT
+from alphazero.matches.intervals import Sprt
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.result import MatchResult
-from alphazero.matches.sprt import Sprt
 from alphazero.players.contestants import load_game, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json

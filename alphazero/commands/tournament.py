@@ -17,13 +17,12 @@ from alphazero.interruption import saying
 from alphazero.invocation import command_line, quoted
 from alphazero.players.contestants import load_game
 from alphazero.storage.files import atomic_write, to_json
-from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import GAMES, Tournament
 from alphazero.tournaments.ladder import FOLDER as LADDER
 from alphazero.tournaments.ladder import THREADS, Ladder
 from alphazero.tournaments.report import REPORT, write_report
 from alphazero.tournaments.standings import Standings, as_text, check_anchor
-from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament
+from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament, read_tournament
 
 
 @dataclass(frozen=True)

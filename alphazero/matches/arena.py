@@ -6,17 +6,19 @@ right to begin favours anyone. Openings are distinct positions as long as the ga
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import math
+import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import EvaluationError, IllegalAction, count_of, listed, quote, shorten
+from alphazero.errors import EvaluationError, IllegalAction, Stopped, count_of, listed, quote, shorten
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length, kernels_of
 from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, warn_of_few
@@ -31,7 +33,11 @@ logger = logging.getLogger(__name__)
 SIDE_BY_SIDE = 256
 """Games in progress at once."""
 PAUSE = 0.1
-"""Seconds between two looks at a match in which no game has ended meanwhile."""
+"""Seconds between two looks at a match in which no game has ended meanwhile, and at the clock while players think."""
+PLIES_TO_JUDGE = 2
+"""Plies after which it is clear how long a match takes."""
+SHARE = 0.8
+"""Share of the time that is left which fewer games are to take."""
 GAMES_WITH_HUMAN = 2
 """Games of a match with a human, unless told otherwise: nobody wants to play a hundred by hand."""
 LEFT = "You have left the match."
@@ -274,3 +280,73 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
             raise
         print(LEFT)
     return so_far
+
+
+def play_in_time(
+    kernels: Kernels,
+    first: Player,
+    second: Player,
+    num_games: int,
+    seed: int,
+    seconds: float,
+    plies_per_game: float,
+    stop: threading.Event,
+) -> Iterator[tuple[MatchResult, float]]:
+    """The results of an `Arena`, over after about so many `seconds`; each with the share of the match that has passed.
+
+    The last result has all games, or the pairs of games that are over by then; there is at least one result.
+    PLIES_TO_JUDGE plies of the games side by side tell how long these take, with `plies_per_game`. If that is too
+    long, fewer are begun anew: two at least, which may not be over in time either. Raises Stopped when `stop` is set,
+    also while a player thinks.
+    """
+    deadline = time.monotonic() + seconds
+    over = MatchResult((), (), (), (0, 0), (0.0, 0.0))
+
+    def attempt(num_games: int) -> Generator[tuple[MatchResult, float], None, int]:
+        """Plays so many games, and returns 0; or fewer games that fit, as soon as it is clear that these do not."""
+        nonlocal over
+        rows, begin, moves_before, judged = side_by_side((first, second), num_games), 0.0, 0, num_games <= 2
+        for result in Arena(kernels, first, second, num_games, seed):
+            now, moves = time.monotonic(), sum(result.moves) - moves_before
+            if stop.is_set() or now > deadline:
+                raise Stopped
+            if not begin:  # after the first ply: before it, players may compile what they need
+                begin, moves_before = now, moves
+            elif not judged and moves >= PLIES_TO_JUDGE * rows:
+                judged, expected = True, (now - begin) / moves * plies_per_game * rows
+                if begin + expected > deadline:
+                    games = int(rows * SHARE * (deadline - now) / expected)
+                    return max(2, games - games % 2)
+            over = result
+            passed = 1 - (deadline - now) / seconds if seconds < math.inf else 0.0
+            yield over, max(passed, over.num_games / num_games)
+        return 0
+
+    try:
+        with _interrupting((first, second), deadline, stop):
+            while num_games:
+                num_games = yield from attempt(num_games)
+    except Stopped:
+        if stop.is_set() or time.monotonic() <= deadline:
+            raise
+        yield over.whole_pairs(), 1.0
+
+
+@contextlib.contextmanager
+def _interrupting(players: tuple[Player, Player], deadline: float, stop: threading.Event) -> Iterator[None]:
+    """Inside, the players' thinking ends after the deadline, or when `stop` is set: a ply of a slow game takes long."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(PAUSE):
+            if stop.is_set() or time.monotonic() > deadline:
+                for player in players:
+                    player.interrupt()
+
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()

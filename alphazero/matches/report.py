@@ -9,10 +9,9 @@ from alphazero.errors import count_of
 from alphazero.game import Game
 from alphazero.game.record import RESULTS, GameRecord, words_of
 from alphazero.invocation import option
-from alphazero.matches.intervals import elo_difference, elo_interval, finite, show_share, superiority
+from alphazero.matches.intervals import BOUND, Sprt, elo_difference, elo_interval, finite, show_share, superiority
 from alphazero.matches.openings import describe_openings
 from alphazero.matches.result import MatchResult
-from alphazero.matches.sprt import BOUND, Sprt
 
 ENDED = (
     "The test ended the match, so the score leans towards the verdict, and its interval holds the true score in fewer "

@@ -8,28 +8,32 @@ import hashlib
 import itertools
 import os
 import re
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import CheckpointError, InputError, InvalidSetting, Terminated
+from alphazero.errors import CheckpointError, InputError, InvalidSetting, StorageError, Terminated, quote
 from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
+from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.report import records_of
-from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestant_text import ContestantText, parse_all
 from alphazero.players.contestants import checkpoint_of, make_player
 from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.storage.files import to_json
+from alphazero.storage.files import read_bytes, to_json
+from alphazero.storage.schema import Text, Truth, check
 from alphazero.tournaments.bradley_terry import rate
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder
 
@@ -46,7 +50,11 @@ Pocock (1977), "Group sequential methods in the design and analysis of clinical 
 be 14%. Each round looks at all pairs, so there are more looks at a pair if others play on after it.
 """
 
-
+MAX_BYTES = 1 << 16
+MOST_DOTS = 100
+"""Dots outside of texts and remarks. The time and memory for a key grow with the square of its dots."""
+QUOTED = re.compile(r""""(?:\\.|[^"\\\n])*"|'[^'\n]*'|#[^\n]*""")
+MOST_CONTESTANTS = 1000
 KINDS = ("round-robin", "gauntlet")
 
 
@@ -77,6 +85,54 @@ def make_tournament(
         once[plainest] = one
     named = {one.text: one for one in contestants}
     return Tournament(game, kind, named, pair_up(kind, list(named)), games, simulations, seed, adaptive, openings)
+
+
+def _one_of(names: Sequence[str]) -> Meta:
+    """The annotation of a text that is one of these names."""
+    return Meta(pattern=rf"\A(?:{'|'.join(names)})\Z", description=f"one of {', '.join(names)}")
+
+
+Whole = Annotated[int, Meta(description="a whole number")]
+"""The command line says in which range."""
+
+
+class TournamentFile(Struct, forbid_unknown_fields=True):
+    """The file's settings; those left out are UNSET."""
+
+    contestants: Annotated[
+        tuple[Text, ...],
+        Meta(
+            max_length=MOST_CONTESTANTS,
+            description=f'a list of {MOST_CONTESTANTS:,} words at most, as in ["random", "greedy", "minimax:2"]',
+        ),
+    ]
+    game: Text | UnsetType = UNSET
+    kind: Annotated[str, _one_of(tuple(KINDS))] | UnsetType = UNSET
+    games: Whole | UnsetType = UNSET
+    simulations: Whole | UnsetType = UNSET
+    seed: Whole | UnsetType = UNSET
+    openings: Annotated[str, _one_of(OPENINGS)] | UnsetType = UNSET
+    adaptive: Truth | UnsetType = UNSET
+    anchor: Text | UnsetType = UNSET
+
+
+def read_tournament(path: Path) -> dict[str, Any]:
+    """The settings in the file, of the right types, those left out missing; raises InputError."""
+    try:
+        text = read_bytes(path, MAX_BYTES).decode("utf-8-sig")  # editors of Windows begin a file with a mark
+        if QUOTED.sub("", text).count(".") > MOST_DOTS:
+            raise ValueError("its keys are nested, and no setting is")
+        found = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise StorageError(f"{path} is not valid TOML: {error!s:.200}") from error
+    named = parse_all(check(TournamentFile, found, str(path), InvalidSetting).contestants)
+    for contestant in named:
+        if contestant.runs_code:  # who writes a file is not always who opens it
+            raise InvalidSetting(
+                f"{path}: {quote(contestant.text)} runs a program or Python code, which a file may not do: give all "
+                "contestants on the command line"
+            )
+    return found | {"contestants": tuple(named)}
 
 
 def default_folder(tournament: Tournament) -> Path:

@@ -6,7 +6,7 @@ import pytest
 
 from alphazero.commands.shared import run_command
 from alphazero.errors import InputError
-from alphazero.tournaments.file import read_tournament
+from alphazero.tournaments.tournament import read_tournament
 from benchmarks import studies
 from benchmarks.studies import PAGE, STUDIES, StudiesConfig, insert, study
 

@@ -31,8 +31,8 @@ from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint
 from alphazero.storage.files import read_json, write_json, write_sealed_json
 from alphazero.storage.formats import check_metrics
 from alphazero.storage.manifest import CONFIG, CONFIG_SEAL, latest_manifest, read_settings
-from alphazero.tournaments.file import read_tournament
 from alphazero.tournaments.folder import SEAL, Pairing, Tournament, TournamentFolder
+from alphazero.tournaments.tournament import read_tournament
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.resume import read_state
 from alphazero.training.replay_buffer import read_samples

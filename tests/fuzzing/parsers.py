@@ -21,7 +21,7 @@ from alphazero.catalogue import registry
 from alphazero.commands.pit import PitConfig
 from alphazero.commands.shared import parse
 from alphazero.commands.tournament import TournamentConfig
-from alphazero.matches.sprt import Sprt
+from alphazero.matches.intervals import Sprt
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import find_checkpoint, make_player
 from alphazero.players.gtp_player import EngineFault, GtpProcess

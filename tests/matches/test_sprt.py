@@ -14,8 +14,8 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import read_records
 from alphazero.matches.arena import Arena
+from alphazero.matches.intervals import BOUND, PAIR_SCORES, Sprt, expected_score
 from alphazero.matches.result import MatchResult
-from alphazero.matches.sprt import BOUND, PAIR_SCORES, Sprt, expected_score
 from alphazero.players.player import Player
 
 KERNELS = kernels_of(registry.load("tictactoe").game)

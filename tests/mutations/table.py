@@ -271,7 +271,7 @@ MUTATIONS = [
         ("RunFolder.truncate_metrics", instead("kept = ...", "kept = lines"),
          "test_metrics_are_kept_line_by_line_and_cut_on_resume"),
     ),
-    *in_file("alphazero/tournaments/file.py", "tests/tournaments/test_tournament_command.py",
+    *in_file("alphazero/tournaments/tournament.py", "tests/tournaments/test_tournament_command.py",
         ("read_tournament", never("runs_code"), "test_a_wrong_file_gets_one_sentence"),
         ("read_tournament", instead("MAX_BYTES", "1 << 40"), "test_a_wrong_file_gets_one_sentence"),
         ("read_tournament", never("MOST_DOTS"), "test_a_wrong_file_gets_one_sentence"),

@@ -19,7 +19,7 @@ import torch
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting, RunFolderError, Stopped
-from alphazero.matches import arena, in_time
+from alphazero.matches import arena
 from alphazero.nets.resnet import NetConfig
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import open_opponents
@@ -405,8 +405,7 @@ def test_matches_are_over_in_their_time(prepared, monkeypatch):
         return select(player, states, *arguments)
 
     monkeypatch.setattr(RandomPlayer, "select_actions", play_slowly)
-    for module in (arena, in_time):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
+    monkeypatch.setattr(arena, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     coach = prepared
     players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
     monkeypatch.setattr(scores_module, "net_player", lambda *_: players[0])

@@ -21,7 +21,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.invocation import taking_flags
-from alphazero.matches import arena, in_time
+from alphazero.matches import arena
 from alphazero.nets.devices import begin_determinism
 from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
@@ -290,7 +290,7 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     loaded = registry.load(SLOW)
     (rules,) = [module for module in sys.modules.values() if getattr(module, "__file__", None) == SLOW]
     clock = SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now, process_time=lambda: now, sleep=sleep)
-    for module in (rules, lineup, gate, journal, steps, games, plan, arena, in_time):
+    for module in (rules, lineup, gate, journal, steps, games, plan, arena):
         monkeypatch.setattr(module, "time", clock)
     caplog.set_level("INFO")
     config = replace(loaded.presets()["quick"], minutes=0.1, net=TINY.net)

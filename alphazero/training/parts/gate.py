@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from alphazero.errors import count_of
-from alphazero.matches.in_time import play_in_time
+from alphazero.matches.arena import play_in_time
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player

@@ -9,8 +9,7 @@ from typing import Any
 
 from alphazero.errors import count_of
 from alphazero.invocation import option
-from alphazero.matches.arena import get_ready
-from alphazero.matches.in_time import play_in_time
+from alphazero.matches.arena import get_ready, play_in_time
 from alphazero.matches.result import MatchResult
 from alphazero.players.player import Player
 from alphazero.progress import Progress
