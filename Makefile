@@ -8,7 +8,7 @@ check:  ## format, lint and types, as CI does
 test:  ## the tests that CI runs
 	pytest
 
-test-fast:  ## the part that a contributor needs, in 80 seconds; it names what it leaves out
+test-fast:  ## the part that a contributor needs, in a minute on two cores; it names what it leaves out
 	pytest --fast
 
 test-slow:  ## the long ones, without those that need a GPU

@@ -69,14 +69,17 @@ NOT_FAST = tuple(
     for name in (
         "benchmarks", "cluster", "commands", "docs", "doctor", "fuzzing", "games", "api", "reliability",
         "tournaments", "training", "wasm", "web", "game/test_compiled_code.py", "catalogue/test_foreign_games.py",
-        "catalogue/test_games_folder.py", "game/test_kernels.py", "catalogue/test_openspiel.py",
-        "catalogue/test_openspiel_facts.py",
+        "catalogue/test_games_folder.py", "catalogue/test_general_games.py", "game/test_kernels.py",
+        "catalogue/test_openspiel.py", "catalogue/test_openspiel_facts.py",
+        "game/test_board.py::test_games_of_openspiel_that_print_a_board_can_be_clicked",
         "game/test_record.py", "catalogue/test_registry.py", "catalogue/test_trial.py", "game/test_validator.py",
-        "matches/test_openings.py", "matches/test_sprt.py", "nets", "players", "search/test_cuda_search.py",
-        "storage/test_kernel_cache.py", "storage/test_kills.py", "test_interruption.py",
+        "matches/test_arena.py", "matches/test_openings.py", "matches/test_sprt.py", "nets", "players",
+        "search/test_cuda_search.py", "storage/test_kernel_cache.py", "storage/test_kills.py", "storage/test_lock.py",
+        "test_imports.py::test_learning_loads_neither_torchs_compiler_nor_ray", "test_interruption.py",
+        "test_machine.py",
     )
 )  # fmt: skip
-"""Folders and files that `make test-fast` leaves out: programs, browsers, whole runs, and what compiles for long."""
+"""Folders, files and tests that `make test-fast` leaves out: programs, browsers, whole runs, what compiles for long."""
 FAST_GAMES = {"hex_swap", "othello6", "tictactoe"}
 """The shipped games that `make test-fast` looks at: with a swap, with passes, and the smallest."""
 
@@ -114,7 +117,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                 seen.add(item.function)
     if config.getoption("--fast"):
         others = set(registry.NAMES) - FAST_GAMES
-        items[:] = [item for item in items if not is_about(item, others)]
+        items[:] = [item for item in items if not (is_about(item, others) or item.nodeid.startswith(NOT_FAST))]
 
 
 def is_about(item: pytest.Item, games: set[str]) -> bool:

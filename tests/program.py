@@ -2,6 +2,7 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -22,8 +23,12 @@ def module_name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+parse_text = cache(ast.parse)
+"""Each file is parsed once, for many tests."""
+
+
 def parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+    return parse_text(path.read_text(encoding="utf-8"))
 
 
 def code_that_runs(node: ast.AST) -> Iterator[ast.AST]:
@@ -50,6 +55,7 @@ def imported(nodes: Iterator[ast.AST], module: str = "", is_package: bool = Fals
     return names
 
 
+@cache
 def imports_of(path: Path) -> set[str]:
     """All imports of a file that can run, those in functions included."""
     return imported(code_that_runs(parse(path)), module_name(path), path.name == "__init__.py")

@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -279,6 +280,7 @@ SECOND_OPINIONS = {
 IMPORT_NAMES = {"open_spiel": "pyspiel", "griffelib": "griffe"}  # where they differ from the distribution's
 
 
+@cache
 def requirements() -> dict[str, str]:
     """import name -> requirement, of everything that setup.py lists, optional or not."""
     setup = ast.parse((ROOT / "setup.py").read_text(encoding="utf-8"))
