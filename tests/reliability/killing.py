@@ -34,9 +34,9 @@ def run_program(arguments: list[str], log: str, fault: str) -> None:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     from alphazero.commands.train import main
-    from alphazero.training import coach
+    from alphazero.training.parts import pace
 
-    coach.LAST_GATE_GAMES = 20  # as in tests/conftest.py
+    pace.LAST_GATE_GAMES = 20  # as in tests/conftest.py
     sys.exit(run_command(main, arguments))
 
 

@@ -11,8 +11,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.errors import StorageError
-from alphazero.storage.manifest import read_config
 from alphazero.storage.run_folder import RunFolder
 from tests.reliability.killing import GENERATIONS
 
@@ -64,18 +62,3 @@ def test_no_cut_is_taken_for_whole(folder: Path, number: int):
 def test_no_flipped_bit_goes_unnoticed(folder: Path, number: int):
     rng = np.random.default_rng(4)
     assert damage_everything(folder, flip, lambda size: rng.integers(8 * size, size=number)) >= 10 * number
-
-
-@numbers
-def test_settings_that_were_cut_or_changed_are_refused(folder: Path, number: int):
-    path = folder / "config.json"
-    content, settings = path.read_bytes(), read_config(folder)
-    cuts = np.linspace(0, len(content) - 2, number).astype(int)  # the last byte is a line break
-    bits = np.random.default_rng(5).integers(8 * len(content), size=number)
-    for damage, places in ((os.truncate, cuts), (flip, bits)):
-        for where in places.tolist():
-            damage(path, where)
-            with pytest.raises(StorageError):
-                read_config(folder)
-            path.write_bytes(content)
-    assert read_config(folder) == settings

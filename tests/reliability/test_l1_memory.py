@@ -3,17 +3,14 @@
 import gc
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
 from alphazero.game import kernels as kernels_module
-from alphazero.players.contestant_text import parse_all
 from alphazero.players.net_players import make_net_player
 from alphazero.search.mcts import SearchConfig
-from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.conftest import kernels_by_name
 
 
@@ -48,22 +45,3 @@ def test_players_of_fifty_generations_load_no_code_anew(monkeypatch, made):
     while threading.active_count() > threads and time.monotonic() < end:
         time.sleep(0.01)  # threads that were told to end
     assert threading.active_count() <= threads
-
-
-@pytest.mark.slow
-def test_the_matches_of_a_tournament_load_no_code_anew(tmp_path, made):
-    loaded = registry.load("tictactoe")
-
-    def play(folder: Path) -> None:
-        names = ("random", "greedy", "minimax:1")
-        play_tournament(
-            folder,
-            make_tournament("tictactoe", "round-robin", parse_all(names), 2, None, 1, False),
-            loaded,
-            1,
-        )
-
-    play(tmp_path / "first")
-    made.clear()
-    play(tmp_path / "second")
-    assert [function.__name__ for function in made] == []

@@ -77,13 +77,6 @@ def search_all(
     return search, search.run(positions(name, count)[0][rows], rows, np.zeros(len(rows), np.int64))
 
 
-def test_the_positions_are_of_all_ages():
-    for name in GAMES:
-        states, _ = positions(name)
-        assert not kernels_of(name).describe_all(states)[1].any()
-        assert len(np.unique(states, axis=0)) > 400, name
-
-
 @each_game
 @each_kind
 def test_visits_values_and_policies_keep_their_bounds(name: str, count: int, kind: str):

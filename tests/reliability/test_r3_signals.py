@@ -222,7 +222,7 @@ def main(argv):
         hook = ctypes.CFUNCTYPE(None)(wait)  # an exception in a callback of C is printed and forgotten
         hook()
         while True:
-            {work}
+            pass
 
 def wait():
     end = time.monotonic() + 0.5
@@ -233,10 +233,9 @@ sys.exit(run_command(main))
 """
 
 
-@pytest.mark.parametrize("work", [pytest.param("progress.show(0.5, 'half')", marks=pytest.mark.slow), "pass"])
-def test_an_exception_that_a_callback_swallows_is_not_the_last_word(work):
+def test_an_exception_that_a_callback_swallows_is_not_the_last_word():
     process = subprocess.Popen(
-        [sys.executable, "-c", SWALLOWED.format(work=work)], env={**os.environ, "PYTHONPATH": str(ROOT)},
+        [sys.executable, "-c", SWALLOWED], env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdout is not None and process.stdout.readline() == "ready\n"
@@ -244,20 +243,3 @@ def test_an_exception_that_a_callback_swallows_is_not_the_last_word(work):
     begin = time.monotonic()
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130 and said.endswith("\ninterrupted\n") and time.monotonic() - begin < SECONDS
-
-
-@pytest.mark.slow  # a rule has 20 seconds
-def test_the_end_of_a_game_check_is_no_ctrl_c(tmp_path):
-    """The check interrupts a rule that does not come back: nobody has asked the command to end."""
-    (tmp_path / "endless.py").write_text(
-        "from alphazero.game import Game, Rules\nimport numpy as np\n"
-        "def init(state):\n    while True:\n        pass\n"
-        "def nothing(*arguments):\n    return 0\n"
-        "class Endless(Game):\n    name = 'endless'\n    num_actions, state_words, max_plies = 2, 1, 2\n"
-        "    observation_shape = (1, 1, 1)\n    rules = Rules(init, nothing, nothing, nothing, nothing, nothing)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "alphazero", "check", "endless.py"], cwd=tmp_path, text=True, capture_output=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)}, timeout=100,
-    )  # fmt: skip
-    assert done.returncode == 2 and "has not come back" in done.stderr and not sentences(done.stderr)

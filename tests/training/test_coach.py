@@ -245,29 +245,6 @@ def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(
     assert checksums(tmp_path / "resumed") == checksums(grown.folder.path)
 
 
-@pytest.mark.slow
-def test_a_larger_network_begins_with_what_the_other_knows(undisturbed, growing, tmp_path, monkeypatch, caplog):
-    caplog.set_level("INFO")
-    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
-    larger = replace(growing, net=replace(TINY.net, blocks=TINY.net.blocks + 1, channels=12))
-    with RunFolder.create(tmp_path / "run", {}) as folder:
-        coach = make_coach(folder, larger)
-        lineup = coach.lineup
-        position = torch.from_numpy(coach.plan.loaded.game.start().observation[None].copy())
-        for net in (lineup.net, lineup.best):
-            net.module.eval()
-        for grown, given in zip(lineup.net.module(position), lineup.best.module(position), strict=True):
-            torch.testing.assert_close(grown, given)
-            assert given.any()  # an untrained network has no opinion
-        coach.run()
-    assert any("begins with the weights of" in line for line in caplog.messages)
-    cards = [read_card(tmp_path / "run" / f"generation_{n:04d}.safetensors") for n in range(4)]
-    assert [(card["net"]["blocks"], card["net"]["channels"]) for card in cards] == [(1, 8), *[(2, 12)] * 3]
-    assert cards[0]["started_from"]["net"] == larger.initial_net and "learned_from_games_of" not in cards[0]
-    learned = load_checkpoint(tmp_path / "run" / "generation_0001.safetensors")[0]
-    assert learned["blocks.1.second.1.weight"].any()  # the new block learns
-
-
 def test_a_run_that_grows_needs_its_gate(growing, tmp_path):
     ungated = replace(growing, gate=GateConfig(enabled=False))
     with RunFolder.create(tmp_path / "run", {}) as folder, pytest.raises(InvalidSetting, match="gate"):

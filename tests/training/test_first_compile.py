@@ -74,13 +74,6 @@ with showing(sys.argv[2] == "yes"):
 """
 
 
-@pytest.fixture(scope="module")
-def code_on_disk() -> None:
-    """Compiles the search, if it is not on disk yet."""
-    subprocess.run([sys.executable, "-c", SEARCH, "warm", "no"], env=ENVIRONMENT, check=True)
-
-
-@pytest.mark.usefixtures("code_on_disk")
 @pytest.mark.parametrize(
     ("cache", "shows", "lines"),
     [
@@ -89,7 +82,7 @@ def code_on_disk() -> None:
     ],
 )
 def test_a_search_that_is_compiled_first_says_so_once(cache: str, shows: str, lines: int):
-    """`cold` says that there is no code on disk, though there is: else this would take half a minute."""
+    """`cold` says that there is no code on disk, though there is from the first test on."""
     command = [sys.executable, "-c", SEARCH, cache, shows]
     done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0 and done.stdout == ""

@@ -108,7 +108,7 @@ def errors_of(player: Player) -> tuple[float, float]:
 
 
 def test_a_short_run_learns_tictactoe(tmp_path):
-    """In half a minute: the error of the policy falls to a third, and without a search it hardly ever loses."""
+    """In half a minute, without a search: the policy's error falls to a third, that of the values to a half."""
     loaded = registry.load("tictactoe")
     config = replace(
         loaded.presets()["quick"],
@@ -121,11 +121,3 @@ def test_a_short_run_learns_tictactoe(tmp_path):
     learned = make_player(run.net, loaded, simulations=0)
     before, after = errors_of(fresh), errors_of(learned)
     assert after[0] < before[0] / 3 and after[1] < before[1] / 2
-    cases = list(itertools.product(openings(2), (0, 1)))
-    seats = np.array([seat for _, seat in cases])
-    random = make_player("random", loaded, seed=1)
-    lost = {}
-    for name, player in (("fresh", fresh), ("learned", learned)):
-        outcomes = play_out([position for position, _ in cases], (player, random), seats)
-        lost[name] = int((np.array(outcomes) * np.where(seats == 0, 1, -1) < 0).sum())
-    assert lost["learned"] <= 8 and lost["fresh"] > 3 * lost["learned"]

@@ -18,7 +18,7 @@ import torch
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.errors import CheckpointError, InvalidSetting, RunFolderError
+from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.invocation import taking_flags
 from alphazero.matches import arena
@@ -33,37 +33,13 @@ from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
-from alphazero.training.run import TrainedRun, read_saved, train
+from alphazero.training.run import read_saved, train
 from alphazero.training.selfplay import Recordings, games
 from tests.storage.resealing import reseal_config
 from tests.training.test_coach import TINY, checksums
 
 SLOW = str(Path(__file__).with_name("slow_game.py"))
 CONFIG = replace(TINY, generations=2, evaluation=replace(TINY.evaluation, opponents=("random",)))
-
-
-def test_a_training_gives_its_figures_its_net_and_a_report(tmp_path):
-    run = train(registry.load("tictactoe"), CONFIG, tmp_path / "run", threads=2)
-    assert not run.stopped and run.generation == 2
-    assert [row["generation"] for row in run.metrics] == [1, 2] and run.metrics[0]["policy_loss"] > 0
-    priors, _ = run.net.evaluate(np.zeros((1, *run.loaded.game.observation_shape), np.float32), np.ones((1, 9), bool))
-    assert priors.sum() == pytest.approx(1, abs=1e-3)
-    (match,) = run.evaluation["matches"]
-    assert match["opponent"] == "random" and match["opening_plies"] >= 0
-    assert "policy loss" in run.report().read_text()
-
-
-def test_the_net_of_a_run_in_a_folder_called_best_is_its_own(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    loaded = registry.load("tictactoe")
-    opened = []
-    monkeypatch.setattr("alphazero.training.run.load_net", lambda text, loaded, inference: opened.append(text))
-    monkeypatch.setattr("alphazero.training.run.latest_manifest", lambda folder: None)
-    monkeypatch.setattr(TrainedRun, "best_generation", 0)
-    TrainedRun(loaded, Path("best")).net  # noqa: B018
-    with pytest.raises(CheckpointError, match="'./best' is no file"):
-        az.load_net(Path("best"), "tictactoe")
-    assert opened == ["./best"]
 
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path, monkeypatch):

@@ -252,12 +252,6 @@ def test_games_that_go_on_know_which_plies_were_random_though_the_share_has_chan
     assert checked > 100
 
 
-@pytest.mark.parametrize("search", [{"reuse_subtree": True}, {"gumbel_actions": 4}, {"leaves_per_step": 2}])
-def test_every_kind_of_search_plays_whole_games(search):
-    found = make_worker(Connect4(), 4, simulations=12, **search).play(5)
-    assert (found.states == 0).all(axis=1).sum() >= 5 and np.isfinite(found.values).all()
-
-
 def test_actions_are_drawn_by_temperature():
     """Policy (0.1, 0.2, 0.7) at temperature 1/2 gives its squares over their sum: 1/54, 4/54, 49/54."""
     count = 20000

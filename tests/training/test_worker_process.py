@@ -127,16 +127,6 @@ def test_a_process_runs_no_file_of_the_current_folder_and_finds_the_users_module
     assert not (tmp_path / "mark").exists()
 
 
-@pytest.mark.slow
-def test_a_program_from_standard_input_begins_processes(weights: Path):
-    """Python has a file of the name <stdin> for it, which is not there."""
-    done = subprocess.run(
-        [sys.executable, "-", str(weights)], input=SPAWNING, env=os.environ | {"PYTHONPATH": str(ROOT)},
-        capture_output=True, text=True, timeout=PATIENCE,
-    )  # fmt: skip
-    assert (done.returncode, done.stdout) == (0, "4\n"), done.stderr
-
-
 @pytest.mark.parametrize(
     ("file", "name", "is_found"),
     [(__file__, None, True), ("<stdin>", None, False), (__file__, "package.module", True),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import multiprocessing
 from collections.abc import Mapping
@@ -25,7 +24,7 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.plan import RunPlan
 from alphazero.training.workers import LocalWorkers
-from tests.training.test_coach import TINY, gate_that_passes
+from tests.training.test_coach import TINY
 
 
 def run(path: Path, devices: list[str], generations: int = 2, config: RunConfig = TINY) -> Coach:
@@ -77,18 +76,6 @@ def test_a_game_in_python_that_other_processes_cannot_import_plays_on_threads_an
     with RunFolder.create(tmp_path / "run", {}) as folder, Coach(plan, folder) as coach:
         assert len(coach.lineup.workers.all) == 2
     assert "cannot import it, so all games are played in this process" in caplog.text
-
-
-@pytest.mark.slow
-def test_two_devices_outgrow_a_net_as_two_threads_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The candidate of the second generation takes over from a net of other sizes, in all processes."""
-    run(tmp_path / "first", ["cpu"], generations=1)
-    config = replace(TINY, initial_net=str(tmp_path / "first"), net=replace(TINY.net, channels=12))
-    monkeypatch.setattr("alphazero.training.loop.judge", gate_that_passes(2))
-    one, two = (run(tmp_path / f"{len(d)}", d, generations=4, config=config) for d in (["cpu"], ["cpu", "cpu"]))
-    expect_the_same(one, two)
-    lines = (tmp_path / "2" / "metrics.jsonl").read_text().splitlines()
-    assert all(json.loads(line)["cpu_seconds"] > 0 for line in lines)
 
 
 def expect_the_same(one: Coach, two: Coach) -> None:

@@ -1,10 +1,9 @@
-"""R5, R6, R7: a run whose disk is full, whose folder is lost or that meets another one ends with a sentence."""
+"""R5, R6: a run whose disk is full, or whose folder is lost, ends with a sentence."""
 
 import ctypes
 import os
 import resource
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -15,9 +14,7 @@ import pytest
 from alphazero.commands.shared import run_command
 from alphazero.commands.train import main
 from alphazero.storage.manifest import latest_manifest
-from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_log import LOG
-from alphazero.storage.run_names import resolve_checkpoint
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = [
@@ -133,26 +130,3 @@ def test_a_read_only_folder_is_refused(tmp_path: Path):
     (tmp_path / "closed").mkdir(mode=0o555)
     code, sentence = end_of(start(tmp_path / "closed" / "run", *ALL, preexec_fn=obey_permissions))
     assert code == 2 and "cannot make the run folder" in sentence and "Permission denied" in sentence
-
-
-# --- R7: of trainings in one folder exactly one goes on, and readers need not wait ---
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("others", [2, 8])
-def test_one_training_has_the_folder(others: int, tmp_path: Path):
-    run = tmp_path / "run"
-    holder = start(run, *ALL)
-    try:
-        wait_for(holder, run, "generation 1: saved")
-        for process in [start(run, *ALL, "--resume") for _ in range(others)]:
-            code, sentence = end_of(process, 300)
-            assert code == 2
-            assert f"{run} is in use by process {holder.pid} on {socket.gethostname()}; stop that run" in sentence
-        found = latest_manifest(run)
-        assert found is not None and read_metrics(run) and resolve_checkpoint(str(run)).exists()
-        assert holder.poll() is None
-        assert (run / "run.log").read_text().count("begins") == 1, "refused trainings leave no line"
-    finally:
-        holder.kill()
-        holder.communicate()
