@@ -76,7 +76,7 @@ class Coach(Run):
             lineup.workers.start()
             compile_all(lineup.kernels, plan.config.self_play, plan.config.search, lineup.best)
             lineup.workers.get_ready()  # last: processes find on disk what was compiled here
-            trackers = TensorBoard(self.folder.path).add, *self._trackers
+            trackers = TensorBoard(self.folder.path), *self._trackers
             self.journal = Journal(self.folder, self.pace, trackers, lambda: lineup.cpu_seconds)
             loaded = plan.loaded
             self.benchmark = loaded.make_benchmark(loaded.game) if loaded.make_benchmark else None

@@ -39,14 +39,6 @@ class SelfPlayConfig:
     """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
     With 1 it is the result alone, with 0 the search's value of the position alone."""
 
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, "self_play.",
-            games_per_generation=(1, 1 << 24), num_slots=(1, 1 << 16), temperature=(0, 100),
-            temperature_plies=(0, 1 << 16), final_temperature=(0, 100), random_plies=(0, 1 << 16), epsilon=(0, 1),
-            epsilon_after=(0, 1 << 48), td_lambda=(0, 1),
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class ReplayConfig:
@@ -60,12 +52,6 @@ class ReplayConfig:
     """Maximum number of generations in the window."""
     merge: bool = True
     """Keep one sample of equal positions, with the mean of their targets; mirror images count as equal."""
-
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, "replay.",
-            window_start=(1, math.inf), window_growth=(0, 1e6), window_max=(self.window_start, math.inf),
-        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -91,14 +77,6 @@ class LearnerConfig:
     """Samples drawn from the window for each new sample.
     Equal positions are merged into one sample, which is then drawn more often."""
 
-    def __post_init__(self) -> None:
-        check_ranges(
-            self, "learner.",
-            batch_size=(2, 1 << 20), learning_rate=(1e-8, 10), final_learning_rate=(0, 10),
-            warmup_updates=(0, 1 << 20), weight_decay=(0, 10), max_gradient_norm=(1e-6, 1e6), ema_decay=(0, 0.999999),
-            sample_reuse=(1e-3, 1e3),
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class GateConfig:
@@ -116,9 +94,6 @@ class GateConfig:
     simulations: int = 32
     """Simulations per ply."""
 
-    def __post_init__(self) -> None:
-        check_ranges(self, "gate.", threshold=(0, 1), games=(2, math.inf), simulations=(1, math.inf))
-
 
 @dataclass(frozen=True)
 class EvaluationConfig:
@@ -131,8 +106,23 @@ class EvaluationConfig:
     simulations: int = 100
     """Simulations per ply."""
 
-    def __post_init__(self) -> None:
-        check_ranges(self, "evaluation.", games=(1, math.inf), simulations=(1, math.inf))
+
+LIMITS: dict[str, dict[str, tuple[float, float]]] = {
+    "self_play": {
+        "games_per_generation": (1, 1 << 24), "num_slots": (1, 1 << 16), "temperature": (0, 100),
+        "temperature_plies": (0, 1 << 16), "final_temperature": (0, 100), "random_plies": (0, 1 << 16),
+        "epsilon": (0, 1), "epsilon_after": (0, 1 << 48), "td_lambda": (0, 1),
+    },
+    "replay": {"window_start": (1, math.inf), "window_growth": (0, 1e6)},
+    "learner": {
+        "batch_size": (2, 1 << 20), "learning_rate": (1e-8, 10), "final_learning_rate": (0, 10),
+        "warmup_updates": (0, 1 << 20), "weight_decay": (0, 10), "max_gradient_norm": (1e-6, 1e6),
+        "ema_decay": (0, 0.999999), "sample_reuse": (1e-3, 1e3),
+    },
+    "gate": {"threshold": (0, 1), "games": (2, math.inf), "simulations": (1, math.inf)},
+    "evaluation": {"games": (1, math.inf), "simulations": (1, math.inf)},
+}  # fmt: skip
+"""The lowest and the highest value of each setting of a group."""
 
 
 @dataclass(frozen=True)
@@ -184,6 +174,9 @@ class RunConfig:
             raise InvalidSetting(
                 f"net must hold settings by name, as a dataclass or a dict, not {quote(self.net, 100)}"
             )
+        for name, limits in LIMITS.items():
+            check_ranges(getattr(self, name), f"{name}.", **limits)
+        check_ranges(self.replay, "replay.", window_max=(self.replay.window_start, math.inf))
         check_ranges(self, generations=(1, math.inf), minutes=(0, 1e9), keep=(0, math.inf), cache_size=(0, 1 << 26))
 
     @property

@@ -218,7 +218,7 @@ def train(
         torch.manual_seed(seed)
         changed = _changes(saved.as_dict(), settings) if saved else []
         trackers = _make_trackers(wandb, run, settings)
-        coach = Coach(plan, run, [tracker.add for tracker in trackers], stop)
+        coach = Coach(plan, run, trackers, stop)
         try:
             with coach:
                 # not sooner: settings that are refused must not be met again by the next --resume, nor told as changed

@@ -194,64 +194,37 @@ def end_all(children: Sequence[WorkerProcess]) -> None:
 
 
 def _serve(settings: WorkerSettings, connection: Connection, shared: Any) -> None:
-    """Answers until the other end is closed; makes what plays here, and what learns here, when it is first asked."""
+    """Answers until the other end is closed; makes what plays here when it is first asked."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     settings = replace(settings, device=see_only(settings.device))
-    made: dict[type, Any] = {}
+    served: Any = None
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):  # nobody is left to play for
         while True:
             command, arguments = connection.recv()
-            kind = ServedLearner if hasattr(ServedLearner, command) else ServedSelfPlay
             try:
-                if kind not in made:
-                    made[kind] = kind(settings, shared)
-                answer = "done", getattr(made[kind], command)(*arguments)
+                served = served or Served(settings, shared)
+                answer = "done", getattr(served, command)(*arguments)
             except InputError as error:
                 answer = "mistake", error
             except Exception:
                 answer = "bug", traceback.format_exc()
             shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
             connection.send(answer)
-            if kind is ServedLearner and answer[0] != "done":  # others must not wait for it
+            if command in LEARNING and answer[0] != "done":
                 os._exit(1)
 
 
-class ServedLearner:
-    """The part of the learning that this process does; its methods are commands."""
-
-    def __init__(self, settings: WorkerSettings, shared: Any):
-        self._settings = settings
-        self._examples: dict[Path, Examples] = {}
-        _, self._kernels, net = make_net(settings, settings.config.net)
-        self._learner = Learner(net, settings.config.learner, settings.seed, settings.threads)
-
-    def make(self) -> None:
-        """Does nothing more: all must have their networks before they meet."""
-
-    def join(self, meeting: Path, rank: int, size: int) -> None:
-        """As `Trainer.join`."""
-        self._learner.trainer.join(meeting, rank, size)
-
-    def learn(self, job: TrainingJob) -> None:
-        """The same as the coach does at the same time."""
-        self._examples = {
-            path: self._examples[path]
-            if path in self._examples
-            else make_examples(self._kernels, read_samples(path, self._kernels.game))
-            for path in job.replay
-        }
-        replay = ReplayBuffer(self._kernels, self._settings.config.replay)
-        replay.generations.extend(enumerate(self._examples.values()))
-        self._learner.trainer.load(job.weights)
-        self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
+LEARNING = ("make", "join", "learn")
+"""Commands whose failure ends the process: others must not wait for it."""
 
 
-class ServedSelfPlay(SelfPlay):
-    """The games of this process; its methods are the commands of `WorkerProcess`."""
+class Served(SelfPlay):
+    """The games of this process, and its part of the learning; its methods are the commands of `WorkerProcess`."""
 
     def __init__(self, settings: WorkerSettings, shared: Any):
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
-        self._shared, self._shown_at, config = shared, 0.0, settings.config
+        self._settings, self._shared, self._shown_at, config = settings, shared, 0.0, settings.config
+        self._examples: dict[Path, Examples] = {}
         self._net.use_threads(1)
         evaluate = make_evaluators(kernels, self._net, 1, config.cache_size)[0]
         super().__init__(
@@ -281,6 +254,26 @@ class ServedSelfPlay(SelfPlay):
         self._shown_at = time.monotonic()
         self._shared[COUNTS] = astuple(self.counts())
         self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
+
+    def make(self) -> None:
+        """Makes what learns: all must have their networks before they meet."""
+        _, _, net = make_net(self._settings, self._settings.config.net)
+        self._learner = Learner(net, self._settings.config.learner, self._settings.seed, self._settings.threads)
+
+    def join(self, meeting: Path, rank: int, size: int) -> None:
+        """As `Trainer.join`."""
+        self._learner.trainer.join(meeting, rank, size)
+
+    def learn(self, job: TrainingJob) -> None:
+        """The same as the coach does at the same time."""
+        for path in job.replay:
+            if path not in self._examples:
+                self._examples[path] = make_examples(self.kernels, read_samples(path, self.kernels.game))
+        self._examples = {path: self._examples[path] for path in job.replay}
+        replay = ReplayBuffer(self.kernels, self._settings.config.replay)
+        replay.generations.extend(enumerate(self._examples.values()))
+        self._learner.trainer.load(job.weights)
+        self._learner.learn(replay.training_set(), job.num_updates, job.generation, job.progress)
 
 
 def make_net(settings: WorkerSettings, net_settings: Mapping[str, Any]) -> tuple[LoadedGame, Kernels, NeuralNet]:

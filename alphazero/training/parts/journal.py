@@ -45,7 +45,7 @@ class Journal:
 
     def __init__(self, folder: RunFolder, pace: Pace, trackers: Sequence[Tracker], cpu_seconds: Callable[[], float]):
         self.lines: list[Figures] = list(folder.metrics())
-        self._folder, self._pace, self._trackers, self.cpu_seconds = folder, pace, trackers, cpu_seconds
+        self._folder, self._pace, self._trackers, self.cpu_seconds = folder, pace, list(trackers), cpu_seconds
         self._watch = Watch()
         for line in self.lines:
             self._watch.new_warnings(line)  # have been given
@@ -77,8 +77,13 @@ class Journal:
         )  # fmt: skip
         for warning in self._watch.new_warnings(figures):
             logger.warning("%s", warning)
-        for tracker in self._trackers:
-            tracker(figures)
+        for tracker in list(self._trackers):
+            try:
+                tracker.add(figures)
+            except Exception as error:  # a run outlives whatever shows it elsewhere
+                self._trackers.remove(tracker)
+                name = type(tracker).__name__
+                logger.warning("%s fails (%s), and gets no more figures until a resume; the run goes on", name, error)
         self._folder.log.add(f"generation {generation.number}: saved{gate or ', no gate'}, {verdict}")
 
 

@@ -6,7 +6,6 @@ A run may begin with a net of other sizes, which plays until the one of the new 
 from __future__ import annotations
 
 import contextlib
-import functools
 import logging
 import threading
 import time
@@ -65,6 +64,10 @@ class Lineup:
         begun = "torch" if plan.deterministic and wanted_inference() == "auto" else wanted_inference()
         self.inference = inference or begun
         """The library that runs the networks: chosen when the run begins, and kept."""
+        self.most_games = most_games(plan.loaded.game, plan.config.self_play.games_per_generation)
+        """The most games of a generation, or of one arrival from a cluster."""
+        self.arrivals = Arrivals(folder, plan.loaded.game, self.most_games)
+        """Games that a cluster has sent, or had sent in a run that goes on without one."""
         self._cpu_of_closed = 0.0
         self._at_end = contextlib.ExitStack()
         """Gives network calls of this process back what the run has changed."""
@@ -179,16 +182,6 @@ class Lineup:
             lambda: (run.best_generation, run.best_checkpoint), self.arrivals, [0, *promoted], self._stop, slots,
         )  # fmt: skip
         return plan.cluster.make_workers(assignment) if plan.cluster else LocalWorkers(assignment, self.best)
-
-    @functools.cached_property
-    def arrivals(self) -> Arrivals:
-        """Games that a cluster has sent, or had sent in a run that goes on without one."""
-        return Arrivals(self._folder, self.plan.loaded.game, self.most_games)
-
-    @property
-    def most_games(self) -> int:
-        """The most games of a generation, or of one arrival from a cluster."""
-        return most_games(self.plan.loaded.game, self.plan.config.self_play.games_per_generation)
 
 
 # --- nets of two sizes ---

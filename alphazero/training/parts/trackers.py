@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,31 +22,24 @@ Figures = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
 
 
-Tracker = Callable[[Figures], None]
-"""Shows the line of a finished generation somewhere else."""
-
-
 class TensorBoard:
     """TensorBoard events in the run folder, if TensorBoard is installed."""
 
     def __init__(self, folder: Path):
-        self._folder, self._skipped = folder / "events", False
+        self._folder = folder / "events"
 
     def add(self, figures: Figures) -> None:
-        if self._skipped or importlib.util.find_spec("tensorboard") is None:
+        """Adds the line of a finished generation."""
+        if importlib.util.find_spec("tensorboard") is None:
             return
-        try:
-            if self._folder.is_symlink():
-                raise StorageError(f"{self._folder} is a link: move it away")
-            from torch.utils.tensorboard import SummaryWriter
+        if self._folder.is_symlink():
+            raise StorageError(f"{self._folder} is a link: move it away")
+        from torch.utils.tensorboard import SummaryWriter
 
-            # short-lived: nothing is left open, and a redone generation replaces its first try
-            with SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
-                for name, value in _numbers(figures).items():
-                    writer.add_scalar(name, value, figures["generation"])
-        except Exception as error:  # a mere folder of that name, an installation that lacks something, a full disk
-            self._skipped = True
-            logger.warning("TensorBoard fails (%s), and gets no more figures until a resume; the run goes on", error)
+        # short-lived: nothing is left open, and a redone generation replaces its first try
+        with SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
+            for name, value in _numbers(figures).items():
+                writer.add_scalar(name, value, figures["generation"])
 
 
 def check_wandb() -> None:
@@ -64,7 +58,6 @@ class Wandb:
         """Adds of `lines`, those of the generations so far, what wandb has missed. No file of a run names a project."""
         import wandb
 
-        self._lost = False
         for name in ("wandb", ".wandb"):  # the second one is taken where it is there
             if (folder / name).is_symlink():
                 raise InvalidSetting(f"wandb cannot begin, since {folder / name} is a link: move it away")
@@ -77,32 +70,24 @@ class Wandb:
                 project=project, id=known.id, name=folder.resolve().name, dir=folder, config=dict(config),
                 resume="allow", settings=wandb.Settings(console="off", silent=True),
             )  # fmt: skip
+            for line in lines:
+                if line["generation"] >= self._run.step:
+                    self.add(line)
         except (wandb.errors.Error, OSError) as error:
             reason = " ".join(str(error).split())
             raise InvalidSetting(
                 f"wandb cannot begin ({reason}): log in by `wandb login`, or set WANDB_MODE=offline"
             ) from error
         logger.info("wandb: project %s, run %s, %s", project, known.id, self._run.url or f"in {self._run.dir}")
-        for line in lines:
-            if line["generation"] >= self._run.step:
-                self.add(line)
 
     def add(self, figures: Figures) -> None:
-        if not self._lost:
-            self._try(lambda: self._run.log(_numbers(figures), step=figures["generation"]))
+        """Adds the line of a finished generation."""
+        self._run.log(_numbers(figures), step=figures["generation"])
 
     def close(self) -> None:
-        """Writes what is still to be written; a second call does nothing."""
-        if not self._lost:
-            self._try(self._run.finish)
-
-    def _try(self, call: Callable[[], None]) -> None:
-        """A run outlives wandb's own process, which anything may have ended."""
-        try:
-            call()
-        except Exception as error:
-            self._lost = True
-            logger.warning("wandb fails (%s), and gets no more figures until a resume; the run goes on", error)
+        """Writes what is still to be written."""
+        with contextlib.suppress(Exception):  # its own process may have ended
+            self._run.finish()
 
 
 WANDB_FILE = "wandb.json"
@@ -111,3 +96,6 @@ WANDB_FILE = "wandb.json"
 
 def _numbers(figures: Figures) -> dict[str, float]:
     return {name: value for name, value in figures.items() if isinstance(value, int | float)}
+
+
+Tracker = TensorBoard | Wandb

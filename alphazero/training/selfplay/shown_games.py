@@ -20,10 +20,12 @@ from alphazero.game.functions import plain
 from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
 from alphazero.game.record import RESULTS, GameRecord, record_of, words_of
-from alphazero.storage.files import MAX_JSON_BYTES, read_sealed_json, to_json, write_sealed_json
+from alphazero.storage.files import read_sealed_json, write_sealed_json
 
 MOST_GAMES = 4
 """Games of a generation."""
+LONGEST = 5_000
+"""Plies of a game that is kept: longer ones would not fit into the file."""
 SEAL = "shown_sha256"
 FORMAT = 1
 _make_key, _uniform = plain(make_key), plain(uniform)
@@ -73,7 +75,7 @@ def records_of_games(
     """The records of finished games; `player` played both sides."""
     records = []
     for one in finished:
-        if (actions := actions_of(game, one, seed)) is not None:
+        if len(one.states) <= LONGEST and (actions := actions_of(game, one, seed)) is not None:
             words, end, plies = tuple(words_of(game.start(), actions)), game.position(actions), one.opening_plies
             result = RESULTS[end.outcome] if end.terminal else "*"
             players, seconds = (player, player), (0.0, 0.0)
@@ -82,13 +84,8 @@ def records_of_games(
 
 
 def write_shown(folder: Path, generation: int, records: Sequence[GameRecord]) -> None:
-    """Keeps the games of a generation, as far as a file may hold them."""
-    games, room = [], MAX_JSON_BYTES // 2  # their lines are longer there
-    for record in records:
-        game = {**asdict(record), "seconds": [0.0, 0.0]}
-        room -= len(to_json(game))
-        if room >= 0:
-            games.append(game)
+    """Keeps the games of a generation."""
+    games = [{**asdict(record), "seconds": [0.0, 0.0]} for record in records]
     value = {"format": FORMAT, "generation": generation, "games": games}
     write_sealed_json(folder / f"shown_{generation:04d}.json", value, SEAL)
 
