@@ -55,6 +55,7 @@ def make_report(run: Path) -> str:
         check(ReportedFigures, line, f"{run / METRICS}, generation {line['generation']}", RunFolderError)
     if lost := lost_matches(run, saved["settings"], lines[-1]):
         logger.warning("%s", lost)
+    figures = [(name.replace("_", " "), f"{x:,.5g}" if isinstance(x, float) else x) for name, x in lines[-1].items()]
     parts = [
         f"<h1>{escape(saved['game'])}: {escape(run.resolve().name)}</h1>",
         _summary(lines),
@@ -64,7 +65,7 @@ def make_report(run: Path) -> str:
         "<h2>Pictures</h2>",
         _pictures(lines) if has_matplotlib() else f"<p>{NO_PICTURES}</p>",
         "<h2>The last generation</h2>",
-        make_table(("figure", "value"), [(name.replace("_", " "), _show(value)) for name, value in lines[-1].items()]),
+        make_table(("figure", "value"), figures),
         "<h2>Settings</h2>",
         make_table(("setting", "value"), sorted(flat_settings(saved).items())),
     ]
@@ -125,10 +126,6 @@ def _warnings(lines: Lines) -> str:
     found = [(line["generation"], warning) for line in lines for warning in watch.new_warnings(line)]
     items = "".join(f'<li class="warning">generation {number}: {escape(text)}</li>' for number, text in found)
     return f"<ul>{items}</ul>" if items else "<p>None.</p>"
-
-
-def _show(value: object) -> str:
-    return f"{value:,.5g}" if isinstance(value, float) else str(value)
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------

@@ -68,7 +68,9 @@ def test_a_full_disk_ends_the_run_and_harms_nothing(limit: int, tmp_path: Path, 
     found = latest_manifest(run)
     assert found is not None and found.generation >= 2
     with caplog.at_level("INFO"):
-        assert run_command(main, ["--run", str(run), "--resume", "--generations", str(found.generation + 1)]) == 0
+        assert (
+            run_command(main, [*TINY, "--run", str(run), "--resume", "--generations", str(found.generation + 1)]) == 0
+        )
     assert f"going on after generation {found.generation} " in caplog.text
 
 

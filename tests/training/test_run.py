@@ -22,6 +22,7 @@ from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.invocation import taking_flags
 from alphazero.matches import arena
+from alphazero.nets import devices
 from alphazero.nets.devices import begin_determinism
 from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
@@ -294,10 +295,12 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     assert times[1] - times[0] < 1.2 + longest
 
 
-def test_runs_side_by_side_are_deterministic_until_the_last_one_ends(tmp_path):
+def test_runs_side_by_side_are_deterministic_until_the_last_one_ends(tmp_path, monkeypatch):
     """Each once gave torch back what it had found: the first to end took it from the others, which then left it on."""
     loaded = registry.load("tictactoe")
     net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
+    for name in ("_wishes", "_found"):
+        monkeypatch.setattr(devices, name, [])  # other tests may have left runs open
     try:
         first, second, third = (begin_determinism(net, wanted) for wanted in (True, True, False))
         for end, left in ((third, True), (first, True), (second, False)):
