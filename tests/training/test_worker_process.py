@@ -20,16 +20,14 @@ import pytest
 import torch
 
 from alphazero.catalogue import registry
-from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import EvaluationError, InvalidSetting, Stopped, TrainingError
+from alphazero.errors import CheckpointError, InvalidSetting, Stopped, TrainingError
 from alphazero.game.kernels import Kernels
 from alphazero.nets.resnet import NetConfig
-from alphazero.nets.torch_net import TorchNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import RunConfig, SelfPlayConfig
 from alphazero.training.selfplay import SelfPlay, Until
-from alphazero.training.worker_process import WorkerProcess, WorkerSettings, check_sendable
+from alphazero.training.worker_process import WorkerProcess, WorkerSettings, check_sendable, make_net
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -91,6 +89,9 @@ def test_a_process_plays_what_a_thread_would_and_its_death_is_said_and_not_waite
         process.play(3)
         process.restore(states[0])
         np.testing.assert_array_equal(process.play(5).states, thread.play(5).states)
+        missing = weights.with_name("missing.safetensors")
+        with pytest.raises(CheckpointError, match="missing"):  # its faults are sentences
+            process.ask("play_by", missing, 1, 1.0, 1.0)
         process.process.kill()
         with pytest.raises(TrainingError, match="has died"):
             process.play(5)
@@ -231,29 +232,10 @@ def test_being_asked_to_stop_ends_the_games_early(weights: Path):
         assert len(process.play(2)) > 0
 
 
-def with_a_net_that_tells() -> LoadedGame:
-    """Its answer is how torch adds up in the process that asks."""
-    loaded = registry.load(f"{FILE}:MoveAgainGame")
-
-    def make_net(*arguments) -> TorchNet:
-        net = loaded.make_net(*arguments)
-
-        def tell(*question):
-            raise EvaluationError(f"in a fixed order: {torch.are_deterministic_algorithms_enabled()}")
-
-        net.evaluate = tell
-        return net
-
-    return replace(loaded, make_net=make_net)
-
-
-@pytest.mark.parametrize("deterministic", [pytest.param(False, marks=pytest.mark.slow), True])
-def test_a_process_computes_in_a_fixed_order_if_the_run_does_and_its_faults_are_sentences(
-    weights: Path, deterministic: bool
-):
-    settings = replace(work(), load=with_a_net_that_tells, deterministic=deterministic)
-    with (
-        running(settings, weights) as process,
-        pytest.raises(EvaluationError, match=f"in a fixed order: {deterministic}"),
-    ):
-        process.play(2)
+def test_a_process_computes_in_a_fixed_order_if_the_run_does():
+    before = torch.are_deterministic_algorithms_enabled()
+    try:
+        make_net(replace(work(), deterministic=True), NET)
+        assert torch.are_deterministic_algorithms_enabled()
+    finally:
+        torch.use_deterministic_algorithms(before)

@@ -48,7 +48,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> Coach:
 
 
 @pytest.mark.parametrize("inference", ["torch", pytest.param("openvino", marks=pytest.mark.slow)])
-def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(
+def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit_and_a_death_is_named(
     inference: str, alone: Coach, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Every process plays its share of the games and adds its part to every update, as threads do."""
@@ -56,9 +56,19 @@ def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit(
         pytest.importorskip("openvino")
     monkeypatch.setenv(INFERENCE_VARIABLE, inference)
     one = alone if inference == "torch" else run(tmp_path / "1", ["cpu"])
-    two = run(tmp_path / "2", ["cpu", "cpu"])
-    assert one.lineup.inference == two.lineup.inference == inference
-    expect_the_same(one, two)
+    torch.manual_seed(5)
+    with RunFolder.create(tmp_path / "2", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as two:
+        two.run()
+        assert one.lineup.inference == two.lineup.inference == inference
+        expect_equal(one, two)
+        # a process that dies while learning ends the run and is named
+        learn, (child,) = two.lineup.learner.learn, two.lineup.workers.together.children
+        monkeypatch.setattr(two.pace, "config", replace(two.config, generations=3))
+        monkeypatch.setattr(two.lineup.learner, "learn", lambda *job: (child.process.kill(), learn(*job))[1])
+        with pytest.raises(TrainingError, match="has died"):
+            two.run()
+        manifest = latest_manifest(folder.path)
+        assert manifest is not None and manifest.generation == 2
 
 
 def test_a_game_that_other_processes_cannot_import_takes_one_device(tmp_path: Path):
@@ -78,11 +88,6 @@ def test_a_game_in_python_that_other_processes_cannot_import_plays_on_threads_an
     assert "cannot import it, so all games are played in this process" in caplog.text
 
 
-def expect_the_same(one: Coach, two: Coach) -> None:
-    assert len(two.lineup.workers.together.children) == 1
-    expect_equal(one, two)
-
-
 def expect_equal(one: Coach, two: Coach) -> None:
     """The same games and the same weights, bit for bit."""
     files = [{path.name: path.read_bytes() for path in coach.folder.path.glob("replay_*.npz")} for coach in (one, two)]
@@ -97,22 +102,6 @@ def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path:
     for devices in (["cpu", "cpu"], ["cuda"]):
         with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
             make_coach(folder, devices).prepare()
-
-
-def test_a_process_that_dies_while_learning_ends_the_run_and_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    with RunFolder.create(tmp_path / "run", {}) as folder, make_coach(folder, ["cpu", "cpu"]) as coach:
-        learn, (child,) = coach.lineup.learner.learn, coach.lineup.workers.together.children
-
-        def learn_alone(*arguments):
-            if coach.pace.generation == 1:
-                child.process.kill()
-            return learn(*arguments)
-
-        monkeypatch.setattr(coach.lineup.learner, "learn", learn_alone)
-        with pytest.raises(TrainingError, match="has died"):
-            coach.run()
-        manifest = latest_manifest(folder.path)
-        assert manifest is not None and manifest.generation == 1
 
 
 _made: list[str] = []
