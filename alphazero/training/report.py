@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from alphazero.errors import RunFolderError, count_of
+from alphazero.errors import RunFolderError, StorageError, count_of
 from alphazero.invocation import option
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure
 from alphazero.settings import flat_settings
@@ -89,11 +89,15 @@ def _summary(lines: Lines) -> str:
 
 
 def read_evaluation(run: Path) -> Evaluation | None:
-    """The matches at the end of a run, from `evaluation.json`; None if it is not there. Raises InputError."""
+    """The matches at the end of a run, from `evaluation.json`; None if it is not there. Raises RunFolderError."""
     path = run / EVALUATION
     if not os.path.lexists(path):
         return None
-    return check(Evaluation, read_json_less_seal(path, EVALUATION_SEAL), str(path), RunFolderError, "; move it away")
+    try:
+        found = read_json_less_seal(path, EVALUATION_SEAL)
+    except StorageError as error:
+        raise RunFolderError(f"{error}; move it away, or play the matches again by {option('resume', True)}") from error
+    return check(Evaluation, found, str(path), RunFolderError, "; move it away")
 
 
 def lost_matches(run: Path, settings: Mapping[str, Any], last: Mapping[str, Any]) -> str:

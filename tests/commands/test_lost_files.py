@@ -94,4 +94,4 @@ def test_lost_matches_are_said_and_played_again(run: Path, capsys, caplog):
     (run / "evaluation.json").write_text("{")
     with pytest.raises(SystemExit):
         main(["doctor", str(run)])
-    assert "evaluation.json is not valid JSON" in " ".join(capsys.readouterr().out.split())
+    assert "play the matches again by --resume" in " ".join(capsys.readouterr().out.split())
