@@ -41,7 +41,6 @@ SECONDS_TO_ANSWER = 20.0
 SECONDS_OF_STRANGER = 60.0
 """A process that knocks without a token may take so long: it imports Ray before."""
 SECONDS_TO_LEAVE = 10.0
-MOST_STARTS = 3
 MOST_WORKERS = 1 << 16
 _ALWAYS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
@@ -127,7 +126,7 @@ class Cluster:
                 # a head that is gone would be waited for
                 self._at_end.callback(_within, SECONDS_TO_LEAVE, ray.shutdown)
                 self.ray = ray
-                _init(ray, settings)
+                ray.init(**settings)
         except BaseException as error:
             self.close()
             if isinstance(error, InputError | KeyboardInterrupt | Terminated):
@@ -174,15 +173,11 @@ class Cluster:
         """
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        where = NodeAffinitySchedulingStrategy(machine.identity, soft=False)
-        return (
-            self.ray.remote(body)
-            .options(
-                num_cpus=1, num_gpus=1 if machine.gpus else 0, max_restarts=0, max_task_retries=0,
-                scheduling_strategy=where,
-            )
-            .remote()
+        actor = self.ray.remote(body).options(
+            num_cpus=1, num_gpus=1 if machine.gpus else 0, max_restarts=0, max_task_retries=0,
+            scheduling_strategy=NodeAffinitySchedulingStrategy(machine.identity, soft=False),
         )  # fmt: skip
+        return actor.remote()
 
     def describe(self) -> str:
         """The machines, their cores and GPUs, as a phrase."""
@@ -306,18 +301,6 @@ def say_why(text: str, address: str | None) -> str:
 
 
 # --- Ray's ways ------------------------------------------------------------------------------------------------------
-
-
-def _init(ray: Any, settings: dict[str, Any]) -> None:
-    """Tries again where a busy machine needs longer to start Ray than Ray itself waits."""
-    for attempt in range(1, MOST_STARTS + 1):
-        try:
-            ray.init(**settings)
-            return
-        except Exception as error:
-            _within(SECONDS_TO_LEAVE, ray.shutdown)
-            if settings["address"] != LOCAL or "timed out" not in str(error) or attempt == MOST_STARTS:
-                raise
 
 
 def _within(seconds: float, ask: Callable[[], Any]) -> Any:

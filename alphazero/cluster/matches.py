@@ -61,15 +61,12 @@ class GuestSettings:
 
 
 class MatchOrder(NamedTuple):
-    """Some games of a pair."""
+    """The games with these numbers, ascending, of all `num_games` of a pair; `openings` are the actions of each."""
 
     pairing: Pairing
     games: tuple[int, ...]
-    """The numbers of the games, ascending."""
     num_games: int
-    """All games of the pair."""
     openings: tuple[tuple[int, ...], ...]
-    """The actions of every opening of the pair."""
 
 
 class MatchGuest:
@@ -187,13 +184,11 @@ class Spread:
         if len(content) > MOST_BYTES:
             raise StorageError(f"{where}: it is too large")
         records, tournament = [parse_record(line, where) for line in content.splitlines()], self.tournament
-        if [record.number for record in records] != list(order.games):
+        asked = [(order.pairing, number, tournament.game, tournament.seed) for number in order.games]
+        if [(*key_of(record), record.game, record.seed) for record in records] != asked:
             raise StorageError(f"{where}: these are not the games that it was asked for")
         for record in records:
-            ours = record.game == tournament.game and record.seed == tournament.seed and record.result != "*"
-            if key_of(record)[0] != order.pairing or not ours:
-                raise StorageError(f"{where}: game {record.number} is no game of this tournament")
-            if not record.forfeit and not record.positions(self._loaded.game)[-1].terminal:
+            if record.result == "*" or (not record.forfeit and not record.positions(self._loaded.game)[-1].terminal):
                 raise StorageError(f"{where}: game {record.number} is not over")
         self._arrived.append(records)
 

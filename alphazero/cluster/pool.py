@@ -20,7 +20,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from alphazero.cluster.connection import Cluster, ClusterError, Machine
 from alphazero.errors import InputError, shorten
@@ -40,17 +40,12 @@ SECONDS_TO_WAIT = 0.2
 """The longest wait for an answer before the pool looks whether there is other work."""
 MOST_FAILURES = 3
 """Hosts that fail in a row, on one machine, before one has played."""
+Parcel = tuple[int, list[Any]]
+"""A generation, and in a list, so that nobody fetches it before it is needed, one of Ray's references to its files, of
+type `{name: bytes}`; each machine fetches them once."""
 DONE, LOST, UNFIT, BUG = "done", "lost", "unfit", "bug"
 
 # --- on the machines -------------------------------------------------------------------------------------------------
-
-
-class Parcel(NamedTuple):
-    """Files that all hosts get, by the object store: each machine fetches them once."""
-
-    generation: int
-    references: list[Any]
-    """One reference to `{name: bytes}`, in a list, so that nobody fetches it before it is needed."""
 
 
 def answering(method: Callable[..., Any]) -> Callable[..., tuple[str, Any]]:
@@ -93,16 +88,16 @@ class Host:
     @answering
     def play(self, order: Any, parcel: Parcel | None) -> bytes:
         """Lets the guest play, by the weights of the parcel."""
-        if parcel is not None and parcel.generation != self._generation:
+        if parcel is not None and parcel[0] != self._generation:
             import ray
 
             try:
-                files = ray.get(parcel.references[0])
+                files = ray.get(parcel[1][0])
             except ray.exceptions.RayError as error:  # the disk or the store is full, or who has them is gone
                 reason = " ".join(f"{type(error).__name__}: {error}".split())
                 raise InputError(f"it cannot fetch the network that plays ({shorten(reason, 200)})") from error
-            self._guest.take(parcel.generation, files)
-            self._generation = parcel.generation
+            self._guest.take(parcel[0], files)
+            self._generation = parcel[0]
         content: bytes = self._guest.play(order)
         return content
 
@@ -119,7 +114,6 @@ class RemoteHost:
     machine: Machine
     actor: Any
     pid: int = 0
-    """The number of its process there, once it has answered."""
     stage: str = "hello"
     """`hello` until it has a core and has answered, then `begin`, then `ready`."""
     calls: dict[Any, Any] = field(default_factory=dict)
@@ -141,14 +135,15 @@ class RemoteHost:
 
 
 class Work(Protocol):
-    """The work of a pool. All of it is called on the pool's thread."""
+    """The work of a pool. All of it is called on the pool's thread.
+
+    `maker` makes the guest of a host, as `module:function`; `fingerprint` is the version of the game that it must have.
+    A host that works is taken for lost after `patience` seconds without an answer.
+    """
 
     maker: str
-    """Makes the guest of a host, as `module:function`."""
     fingerprint: str
-    """The version of the game that a guest must have."""
     patience: float
-    """Seconds without an answer after which a host that works is taken for lost."""
 
     def settings(self, host: RemoteHost) -> Any:
         """The argument of the maker."""
@@ -220,8 +215,7 @@ class Pool:
                 if time.monotonic() >= self._next_look:
                     self._look_around()
                 if found := self._work.files():
-                    generation, files = found
-                    self._parcel = Parcel(generation, [self._cluster.ray.put(files)])
+                    self._parcel = found[0], [self._cluster.ray.put(found[1])]
                 for host in self.hosts:
                     self._give_orders(host)
                 self._collect()

@@ -21,18 +21,18 @@ class RayCluster(Cluster):
 
     def check(self, plan: RunPlan) -> None:
         """Raises InvalidSetting if a run cannot be played there."""
-        cluster = option("cluster")
         if plan.deterministic:
             raise InvalidSetting(
-                f"{option('deterministic')} and {cluster} exclude each other: which games arrive first depends on the "
-                "clock and the network"
+                f"{option('deterministic')} and {option('cluster')} exclude each other: which games arrive first "
+                "depends on the clock and the network"
             )
         if len(plan.devices) > 1:
-            raise InvalidSetting(f"with {cluster} the network learns on one device: choose it by {option('device')}")
+            raise InvalidSetting(
+                f"with {option('cluster')} a net learns on one device: choose it by {option('device')}"
+            )
         _check_game(plan.loaded)
 
     def make_workers(self, assignment: Assignment) -> ClusterWorkers:
-        """As in Elsewhere."""
         return ClusterWorkers(self, assignment)
 
     @contextmanager

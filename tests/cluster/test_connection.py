@@ -42,7 +42,7 @@ def calls(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 def begin(calls: list[str], after: Callable[[], object]) -> Callable[..., None]:
     """A start of Ray's during which something happens."""
 
-    def init(ray: object, settings: object) -> None:
+    def init(**settings: object) -> None:
         calls.append("init")
         after()
 
@@ -115,7 +115,7 @@ def test_only_rays_own_words_speak_of_a_token(text: str, address: str | None, ex
 
 
 def test_ray_is_left_if_it_is_interrupted_while_it_starts(calls: list[str], monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(connection, "_init", begin(calls, lambda: os.kill(os.getpid(), signal.SIGINT)))
+    sys.modules["ray"].init = begin(calls, lambda: os.kill(os.getpid(), signal.SIGINT))  # type: ignore[attr-defined]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background programs ignore it
     try:
         for _ in range(2):  # the second one is not refused as connected already
@@ -128,7 +128,7 @@ def test_ray_is_left_if_it_is_interrupted_while_it_starts(calls: list[str], monk
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(calls: list[str], monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(connection, "_init", begin(calls, lambda: None))
+    sys.modules["ray"].init = begin(calls, lambda: None)  # type: ignore[attr-defined]
     folder = tmp_path / "full"
     folder.mkdir()
 
@@ -150,7 +150,7 @@ def test_a_mistake_makes_no_folder(calls: list[str], tmp_path: Path):
 
 
 def test_the_folder_of_a_cluster_on_this_machine_goes_with_it(calls: list[str], monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(connection, "_init", begin(calls, lambda: None))
+    sys.modules["ray"].init = begin(calls, lambda: None)  # type: ignore[attr-defined]
     with Cluster("local"):
         assert [folder.name.startswith("az-ray-") for folder in tmp_path.iterdir()] == [True]
     assert list(tmp_path.iterdir()) == [] and calls == ["init", "shutdown"]

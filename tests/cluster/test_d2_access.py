@@ -67,13 +67,13 @@ def test_a_cluster_that_lets_a_stranger_in_is_refused_before_it_sees_our_token(m
         asked.append((command[-2:], env))
         return subprocess.CompletedProcess(command, code, None, "ray.exceptions.AuthenticationError: no token\n" * code)
 
-    def refuse(ray, settings):
+    def refuse(**settings):
         raise RuntimeError("nobody is there")
 
     monkeypatch.setenv("RAY_AUTH_TOKEN", "secret")
     monkeypatch.setattr(connection.subprocess, "run", run)
     monkeypatch.setattr(connection, "check_imported", lambda version: None)
-    monkeypatch.setattr(connection, "_init", refuse)
+    monkeypatch.setattr("ray.init", refuse)
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(InputError, match=expected) as raised:

@@ -19,7 +19,7 @@ from alphazero.catalogue import registry
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.connection import ClusterError, Machine
 from alphazero.cluster.matches import MatchGuest, Spread
-from alphazero.cluster.pool import DONE, LOST, Host, Parcel, Pool, answering
+from alphazero.cluster.pool import DONE, LOST, Host, Pool, answering
 from alphazero.game.record import GameRecord
 from alphazero.players.contestant_text import parse_all
 from alphazero.tournaments.folder import Tournament
@@ -261,7 +261,7 @@ def test_weights_that_ray_cannot_fetch_are_no_bug(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, "ray", FullStore())
     host = Host()
     host._generation = -1
-    kind, answer = host.play(None, Parcel(0, [None]))
+    kind, answer = host.play(None, (0, [None]))
     assert kind == LOST and answer.endswith("(ObjectStoreFullError: Failed to put object in the store)")
 
 
