@@ -96,25 +96,19 @@ def show_share(share: float) -> str:
     return ">99.9%" if text == "100.0%" and share < 1 else "<0.1%" if text == "0.0%" and share > 0 else text
 
 
-def share_with_interval(right: np.ndarray | None) -> tuple[float | None, list[float] | None]:
-    """The share of True in `bool[n]` with its 95% interval `[low, high]`; None for both if there are none."""
-    if right is None or not len(right):
-        return None, None
-    count = int(right.sum())
-    return count / len(right), list(score_interval(count, 0, len(right) - count))
-
-
 def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[float] | None]:
-    """The mean of n numbers with its 95% interval `[low, high]`, by Student's t.
+    """The mean of n numbers with its 95% interval `[low, high]`: by Student's t, or of `bool[n]` by `score_interval`.
 
     One number has no interval, and no number has no mean either: None.
     """
     if numbers is None or not len(numbers):
         return None, None
-    mean = float(numbers.mean())
-    if len(numbers) == 1:
+    mean, n = float(numbers.mean()), len(numbers)
+    if numbers.dtype == bool:
+        return mean, list(score_interval(int(numbers.sum()), 0, n - int(numbers.sum())))
+    if n == 1:
         return mean, None
-    margin = float(stdtrit(len(numbers) - 1, 0.975) * numbers.std(ddof=1)) / math.sqrt(len(numbers))
+    margin = float(stdtrit(n - 1, 0.975) * numbers.std(ddof=1)) / math.sqrt(n)
     return mean, [mean - margin, mean + margin]
 
 

@@ -17,7 +17,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
-from alphazero.matches.intervals import mean_with_interval, share_with_interval
+from alphazero.matches.intervals import mean_with_interval
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
@@ -50,8 +50,7 @@ class Judgement:
             rows = (first_ply <= measure.plies) & (measure.plies <= (math.inf if last_ply is None else last_ply))
             found.setdefault("positions", int(rows.sum()))
             each = None if measure.each is None else measure.each[rows]
-            average = share_with_interval if each is not None and each.dtype == bool else mean_with_interval
-            found[name], found[f"{name}_interval"] = average(each)
+            found[name], found[f"{name}_interval"] = mean_with_interval(each)
         return found
 
     def by_ply(self) -> dict[int, dict[str, Any]]:

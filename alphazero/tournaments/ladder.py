@@ -45,14 +45,10 @@ class Ladder:
         self.hours = {name_of(generation): its / 3600 for generation, its in seconds.items()}
         """Hours of training by contestant; 0 for the net that the run began with."""
         self.generations = {name_of(generation): generation for generation in seconds}
-        self.contestants = {
-            name: ContestantText.parse(f"{run}:{generation}") for name, generation in self.generations.items()
-        }
+        self.contestants = {name: ContestantText.parse(f"{run}:{n}") for name, n in self.generations.items()}
         self.baselines = {text: ContestantText.parse(text) for text in BASELINES} | {one.text: one for one in others}
 
-    def tournament(
-        self, game: str, games: int | None, simulations: int | None, seed: int, openings: str = "random"
-    ) -> Tournament:
+    def tournament(self, game: str, games: int | None, simulations: int | None, seed: int, openings: str) -> Tournament:
         """All matches of the ladder."""
         return Tournament(
             game, "ladder", self.contestants | self.baselines,

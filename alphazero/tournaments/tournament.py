@@ -174,7 +174,7 @@ def play_tournament(
     multiply as ours do. `device` is where nets compute, here or there.
     """
     tournament = with_nets_found(tournament, loaded)
-    play: Play = _Players(tournament, loaded, threads, device).play
+    play = players_of(tournament, loaded, threads, device)
     with contextlib.ExitStack() as stack:
         if cluster:
             stack.enter_context(cluster)
@@ -219,42 +219,33 @@ def overlapping(folder: TournamentFolder) -> list[Pairing]:
     return [pair for pair in folder.targets if abs(ratings.evidence(*map(names.index, pair))) <= POCOCK]
 
 
-class _Players:
-    """The contestants, of whom those that played last are in memory; each is opened once when they are made."""
+def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device: str) -> Play:
+    """Opens each contestant once, so that errors are raised before a game is played; those that play are in memory."""
+    kernels = kernels_of(loaded.game)
 
-    def __init__(self, tournament: Tournament, loaded: LoadedGame, threads: int, device: str):
-        self._tournament, self._kernels = tournament, kernels_of(loaded.game)
+    @functools.lru_cache(MOST_OPEN)
+    def open_(name: str) -> Player:
+        contestant, weights = tournament.contestants[name], tournament.weights.get(name)
+        player = make_player(
+            contestant, loaded, seed=tournament.seed, threads=threads, simulations=tournament.simulations, device=device
+        )
+        if isinstance(player, HumanPlayer):
+            raise InvalidSetting("a tournament has hundreds of games, too many to play by hand: leave human out")
+        if weights and (checkpoint_of(contestant, loaded) or ("", ""))[1] != weights:
+            raise CheckpointError(
+                f"{name} no longer has the weights with which this tournament began: bring them back, or choose "
+                f"another {option('folder')}"
+            )
+        player.name = name
+        return player
 
-        @functools.lru_cache(MOST_OPEN)
-        def open_(name: str) -> Player:
-            contestant, weights = tournament.contestants[name], tournament.weights.get(name)
-            player = make_player(
-                contestant, loaded, seed=tournament.seed, threads=threads, simulations=tournament.simulations,
-                device=device,
-            )  # fmt: skip
-            if isinstance(player, HumanPlayer):
-                raise InvalidSetting("a tournament has hundreds of games, too many to play by hand: leave human out")
-            if weights and (checkpoint_of(contestant, loaded) or ("", ""))[1] != weights:
-                raise CheckpointError(
-                    f"{name} no longer has the weights with which this tournament began: bring them back, or choose "
-                    f"another {option('folder')}"
-                )
-            player.name = name
-            return player
-
-        self._open = open_
-        for name in tournament.contestants:  # errors are raised before a game is played
-            open_(name)
-
-    def play(self, folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
-        """Plays the missing games, match by match."""
-        tournament, kernels = self._tournament, self._kernels
+    def play(folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
         folder.openings(max(folder.targets[pairing] for pairing in missing))  # before there is a bar of progress
         before, total = len(folder.records), sum(map(len, missing.values()))
         with Progress(f"{len(tournament.contestants)} contestants") as progress:
             for pairing, numbers in missing.items():
                 kept, target = set[int](), folder.targets[pairing]
-                first, second = map(self._open, pairing)
+                first, second = map(open_, pairing)
                 for player in (first, second):  # a net that was opened anew compiles again
                     get_ready(kernels, player)
                 openings = in_turn(folder.openings(target))
@@ -266,6 +257,10 @@ class _Players:
                         kept |= set(result.games)
                     note = f"{show_games(folder)}, now {' - '.join(pairing)}"
                     progress.show((len(folder.records) - before) / total, note)
+
+    for name in tournament.contestants:
+        open_(name)
+    return play
 
 
 def in_turn(openings: Sequence[Position]) -> Callable[[int], Position]:

@@ -11,7 +11,7 @@ import pytest
 
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from alphazero.matches.intervals import share_with_interval
+from alphazero.matches.intervals import mean_with_interval
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import Samples
@@ -161,7 +161,7 @@ def test_a_share_of_the_plies_is_played_at_random():
     first_column = game.start().play(0).state
     elsewhere = np.array([(states[start + 1] != first_column).any() for start in starts])
     assert len(elsewhere) >= 300
-    low, high = share_with_interval(elsewhere)[1]
+    low, high = mean_with_interval(elsewhere)[1]
     assert low < epsilon / 2 * 6 / 7 < high
     explored = explored_plies(epsilon, 0, 4, np.arange(2000))
     shares = explored.mean(axis=1)
