@@ -109,8 +109,8 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
     folder = tmp_path / "run"
     # one worker: the run cannot end before another one has taken its place
     cluster = RayCluster(ray_cluster.address, workers=1)
-    train(GAME, replace(CONFIG, generations=4), folder, threads=1, seed=3, cluster=cluster, on_start=kill_one)
-    assert_each_game_counts_once(folder, 4)
+    train(GAME, replace(CONFIG, generations=2), folder, threads=1, seed=3, cluster=cluster, on_start=kill_one)
+    assert_each_game_counts_once(folder, 2)
     rows = TrainedRun(GAME, folder).metrics
     assert killed and max(row["workers_replaced"] for row in rows) == 1
     assert "died or was killed" not in "".join(capfd.readouterr()), (
