@@ -12,6 +12,7 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, argument, positional
 from alphazero.commands.shared import parse, say, spare_files
+from alphazero.errors import InvalidSetting, quote
 from alphazero.game.record import GameRecord
 from alphazero.interruption import saying
 from alphazero.invocation import command_line, quoted
@@ -21,7 +22,7 @@ from alphazero.tournaments.folder import GAMES, Tournament
 from alphazero.tournaments.ladder import FOLDER as LADDER
 from alphazero.tournaments.ladder import THREADS, Ladder
 from alphazero.tournaments.report import REPORT, write_report
-from alphazero.tournaments.standings import Standings, as_text, check_anchor
+from alphazero.tournaments.standings import Standings, as_text
 from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament, read_tournament
 
 
@@ -101,7 +102,8 @@ def play_and_report(
 
     After an interruption it shows the table so far and says how to go on. Only a `ladder`'s own contestants are shown.
     """
-    check_anchor(tournament, config.anchor)
+    if config.anchor is not None and config.anchor not in tournament.contestants:
+        raise InvalidSetting(f"--anchor names {quote(config.anchor)}, who takes no part: name one of the contestants")
 
     def rated(records: list[GameRecord]) -> Standings:
         return Standings(tournament, records, loaded.game, config.anchor)

@@ -21,7 +21,7 @@ from typing import Annotated, NamedTuple
 from msgspec import Meta, Struct, to_builtins
 
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InvalidSetting, RunFolderError, StorageError, count_of, quote, shorten
+from alphazero.errors import InvalidSetting, RunFolderError, StorageError, count_of, quote
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
@@ -116,7 +116,10 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
         except (OSError, ValueError) as error:  # the second for a NUL in the name
             reason = getattr(error, "strerror", error)
             raise InvalidSetting(f"cannot make the folder {path}: {reason}; choose another one") from error
-        _refuse_folder_of_others(path)
+        there = {name for name in os.listdir(path) if not name.startswith(".")} - {LOCK, HOLDER}
+        if CONFIG in there or (there and not there & {SETTINGS, GAMES}):
+            what = f"is a run's folder, since it holds {CONFIG}" if CONFIG in there else "holds other files"
+            raise InvalidSetting(f"{path} {what}: choose another {option('folder')}")
         self.path, self._tournament = path, tournament
         self._lock = FolderLock(path)
         try:
@@ -255,17 +258,6 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
                 )
             seen.add(key)
         return [record for record in records if key_of(record)[0] in self.targets]
-
-
-def _refuse_folder_of_others(path: Path) -> None:
-    """Raises InvalidSetting for a run's folder, and for one that holds files but no tournament; hidden files may be."""
-    names = sorted(name for name in os.listdir(path) if not name.startswith(".") and name not in (LOCK, HOLDER))
-    if CONFIG in names:
-        raise InvalidSetting(f"{path} is a run's folder, since it holds {CONFIG}: choose another {option('folder')}")
-    if names and SETTINGS not in names and GAMES not in names:
-        raise InvalidSetting(
-            f"{path} holds other files, such as {shorten(names[0])}: choose another {option('folder')}"
-        )
 
 
 def _check(path: Path, saved: SavedTournament, now: SavedTournament) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.errors import InvalidSetting, count_of, quote, shorten
+from alphazero.errors import count_of, shorten
 from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import mean_with_interval, score_interval, show_share
@@ -21,6 +21,7 @@ from alphazero.tournaments.bradley_terry import DRAW, WIN, Ratings, rate, warnin
 from alphazero.tournaments.folder import GAMES, Pairing, Tournament, key_of
 from alphazero.tournaments.tournament import tally
 
+QUANTILES = (0.1, 0.5, 0.9)
 WIDEST = 12
 """Contestants whose cross table fits a terminal."""
 
@@ -141,12 +142,6 @@ class Standings:
         )  # fmt: skip
 
 
-def check_anchor(tournament: Tournament, anchor: str | None) -> None:
-    """Raises InvalidSetting if no contestant has that name."""
-    if anchor is not None and anchor not in tournament.contestants:
-        raise InvalidSetting(f"--anchor names {quote(anchor)}, who takes no part: name one of the contestants")
-
-
 def _score(counts: np.ndarray) -> float | None:
     total = counts.sum()
     return float((counts[WIN] + counts[DRAW] / 2) / total) if total else None
@@ -199,8 +194,7 @@ def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, 
     head = ("", "score in % against", *(str(number) for number in range(1, len(order) + 1)))
     lines = []
     for number, i in enumerate(order, 1):
-        scores = [None if i == j else standings.score(i, j) for j in order]
-        words = ("-" if i == j else "" if x is None else f"{100 * x:.1f}" for j, x in zip(order, scores, strict=True))
+        words = ("-" if i == j else "" if (x := standings.score(i, j)) is None else f"{100 * x:.1f}" for j in order)
         lines.append((str(number), standings.names[i], *words))
     return head, lines
 
@@ -240,8 +234,20 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
     """The results for `--json`; `more` holds further fields of contestants by their names."""
     rows = {row.name: vars(row).copy() for row in standings.rows}
-    for row in rows.values():
-        row["plies"] = _describe_lengths(row.pop("lengths"))
+    for row in rows.values():  # `plies`: their mean with its 95% interval, and quantiles
+        lengths, row["plies"] = row.pop("lengths"), None
+        if lengths:
+            (mean, interval), (low, median, high) = (
+                mean_with_interval(np.array(lengths)),
+                np.quantile(lengths, QUANTILES),
+            )
+            row["plies"] = {
+                "mean": mean,
+                "interval": interval,
+                "quantile_10": low,
+                "median": median,
+                "quantile_90": high,
+            }
     ratings, tournament = standings.ratings, standings.tournament
     return {
         "contestants": [{**rows[name], **(more or {}).get(name, {})} for name in standings.names],
@@ -269,15 +275,6 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
         "pairs_that_played_on": standings.num_played_on,
         "warnings": standings.warnings,
     }  # fmt: skip
-
-
-def _describe_lengths(lengths: Sequence[int]) -> dict[str, Any] | None:
-    """Lengths of games: the mean with its 95% interval, and the 10%, 50% and 90% quantiles."""
-    mean, interval = mean_with_interval(np.array(lengths))
-    if mean is None:
-        return None
-    low, median, high = (float(number) for number in np.quantile(lengths, (0.1, 0.5, 0.9)))
-    return {"mean": mean, "interval": interval, "quantile_10": low, "median": median, "quantile_90": high}
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:

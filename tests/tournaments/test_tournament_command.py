@@ -63,7 +63,7 @@ def test_the_next_command_of_a_tournament_in_a_game_of_ones_own_works(tmp_path, 
 
 
 @pytest.mark.parametrize(("files", "said"), [
-    (("report.html", "results.json", "standings.csv"), "mine holds other files, such as report.html: choose another"),
+    (("report.html", "results.json", "standings.csv"), "mine holds other files: choose another"),
     (("config.json", "report.html"), "mine is a run's folder, since it holds config.json: choose another --folder"),
     (("config.json", "tournament.json"), "mine is a run's folder, since it holds config.json: choose another --folder"),
 ])  # fmt: skip
