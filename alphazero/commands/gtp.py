@@ -57,17 +57,14 @@ def main(argv: list[str]) -> None:
                 return
 
 
-def _lines_of(stream: TextIO | None) -> tuple[Iterator[str], Callable[[], bool]]:
-    """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived.
-
-    A stream that is closed, or None as one that was closed before we began, has no more lines.
-    """
+def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
+    """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived."""
     arrived: queue.Queue[str | None] = queue.Queue()
 
     def read() -> None:
         try:
-            with contextlib.suppress(OSError):  # else the thread would end with a traceback
-                for line in stream or ():
+            with contextlib.suppress(OSError):  # of a stream that is closed
+                for line in stream:
                     arrived.put(line)
         finally:
             arrived.put(None)  # else the server would wait for ever

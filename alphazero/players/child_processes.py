@@ -40,7 +40,7 @@ def start_worker(work: Callable[..., object], ours: Connection, theirs: Connecti
     Before that it runs the file of this program, so that it finds what the file defines.
     """
     context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
-    process = context.Process(target=_begin, args=(_main(), theirs, *shared), daemon=True)
+    process = context.Process(target=_begin, args=(main_of_workers(), theirs, *shared), daemon=True)
     # it gets our path later, current folder or not
     with _starting, held_back(), variables_set({"PYTHONSAFEPATH": "1"}), _without_main():
         process.start()
@@ -49,13 +49,11 @@ def start_worker(work: Callable[..., object], ours: Connection, theirs: Connecti
     return process
 
 
-def workers_run_main() -> bool:
-    """Workers find what the file of this program defines. They cannot if it was typed in or piped in."""
-    return bool(_main())
+def main_of_workers() -> dict[str, Any]:
+    """The file or module of this program, which workers run, as `spawn.prepare` takes it.
 
-
-def _main() -> dict[str, Any]:
-    """The file or module of this program, as `spawn.prepare` takes it; empty if there is none that it would run."""
+    It is empty if there is none, as for a program that was typed in or piped in.
+    """
     found = {key: value for key, value in spawn.get_preparation_data("").items() if key.startswith("init_main")}
     path, name = found.get("init_main_from_path"), found.get("init_main_from_name", "")
     return {} if (path and not os.path.isfile(path)) or name.split(".")[-1] == "__main__" else found
@@ -109,11 +107,6 @@ def start_program(command: list[str], stderr: int | IO[bytes]) -> subprocess.Pop
 
 def end_program(process: subprocess.Popen[str]) -> None:
     """Kills the program and its children at once."""
-    _kill(process)
-    process.wait()
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
     if hasattr(os, "killpg"):
         with contextlib.suppress(OSError):  # nobody is left
             os.killpg(process.pid, signal.SIGKILL)
@@ -122,6 +115,7 @@ def _kill(process: subprocess.Popen[str]) -> None:
             tree = ["taskkill", "/T", "/F", "/PID", str(process.pid)]
             subprocess.run(tree, capture_output=True, timeout=PATIENCE, check=False)
     process.kill()
+    process.wait()
 
 
 # --- an end without cleaning up ---
@@ -133,7 +127,7 @@ def _kill_all() -> None:
         child.kill()
     for program in list(_programs):
         if program.returncode is None:
-            _kill(program)
+            end_program(program)
 
 
 interruption.last_acts.append(_kill_all)

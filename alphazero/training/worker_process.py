@@ -32,7 +32,7 @@ from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.invocation import option
 from alphazero.nets.devices import see_only
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.child_processes import start_worker, workers_run_main
+from alphazero.players.child_processes import main_of_workers, start_worker
 from alphazero.search.placement import make_evaluators
 from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
@@ -90,7 +90,7 @@ def check_sendable(part: Callable[..., Any], name: str) -> None:
     """Raises InvalidSetting unless another process can find the function by its module and name."""
     with contextlib.suppress(Exception):
         names = bytes(ForkingPickler.dumps(part))  # as it is sent to a process
-        if ALONE.encode() not in names and (b"__main__" not in names or workers_run_main()):
+        if ALONE.encode() not in names and (b"__main__" not in names or main_of_workers()):
             return
     raise InvalidSetting(
         f"this run plays in processes of its own, which cannot load its {name}, {getattr(part, '__name__', part)}: "

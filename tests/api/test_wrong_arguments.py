@@ -169,6 +169,7 @@ TRAININGS = {
     "minutes": (
         lambda: az.train("tictactoe", minutes=1, deterministic=True), "^deterministic and minutes exclude each other",
     ),
+    "a setting": (lambda: az.train("tictactoe", minuts=3), "setting of az.train 'minuts'; did you mean 'minutes'"),
     "no run": (lambda: az.train("tictactoe", resume=True), "no run of tictactoe .* name its folder by folder$"),
     "preset": (lambda: az.train("tictactoe", preset=[]), r"^preset is the name of a preset .*, not \[\]$"),
     "a network": (

@@ -189,14 +189,14 @@ def test_a_refused_resume_leaves_no_trace(capsys, finished, flags, words):
     assert {file: file.read_bytes() for file in finished.rglob("*.json")} == before
 
 
-def test_a_resumed_run_lists_what_changed_and_one_of_an_older_version_is_sealed(capsys, caplog, finished):
-    path = finished / "config.json"
+def test_a_run_of_an_older_version_is_sealed_when_it_goes_on_and_lists_what_changes(capsys, caplog, finished):
+    path, argv = finished / "config.json", ["--game", "tictactoe", "--run", str(finished), "--resume"]
     saved = json.loads(path.read_text())
     del saved["settings"]["initial_net"], saved["config_sha256"]
     path.write_text(json.dumps(saved))
-    argv = ["--game", "tictactoe", "--run", str(finished), "--resume", "--generations", "2"]
+    assert run_command(main, argv) == 0 and "config_sha256" in json.loads(path.read_text())
     with caplog.at_level("INFO"):
-        assert run_command(main, argv) == 0
+        assert run_command(main, [*argv, "--generations", "2"]) == 0
     assert "generations: 1 -> 2" in caplog.text and "initial_net" not in caplog.text
     assert read_config(finished)["settings"]["generations"] == 2
     assert len((finished / "metrics.jsonl").read_text().splitlines()) == 2
