@@ -29,6 +29,7 @@ _SAYINGS = (
         r"Error parsing (\S+): (?:could not convert|no type matching).*?[:[] ?('.*?')(?:\].*)?",
         r"\1 takes a number, not \2",
     ),
+    (r"Error parsing (\S+): Could not find valid parse .*", r"\1 takes numbers with spaces between, as in 0 100"),
     (r"Error parsing (\S+): .*", r"\1 cannot take that value, or lacks one"),
     (r"Missing value for argument '(\S+)'\..*", r"\1 needs a value"),
     (r"invalid choice (\S+) for argument '(\S+)'\. Expected one of \((.*?),?\)\.", r"\2 must be one of \3, not \1"),

@@ -42,7 +42,6 @@ BYTES_PER_WEIGHT = 2
 """The least that a weight takes in a file."""
 ADVICE = 400
 """Simulations of the search that gives a human hints if the opponent does not search."""
-HINT = "or a checkpoint file, a run folder, or folder:GENERATION"
 PLAY = SearchConfig(noise_fraction=0.0)
 """The default search of contestants: without the noise of self-play."""
 SIMULATIONS_PER_ACTION = 16
@@ -80,11 +79,8 @@ def make_player(
         return contestant
     if isinstance(contestant, NeuralNet):
         check_net(contestant, loaded.game)
-        config = None
-        if simulations != 0:
-            learned = search_of(contestant, "this net")
-            config = _widened(learned if simulations is None else replace(learned, num_simulations=simulations))
-        return make_net_player("net", kernels_of(loaded.game), contestant, config, seed=seed, threads=threads)
+        search, _ = _search_settings(ContestantText.parse("net"), simulations, search_of(contestant, "this net"))
+        return make_net_player("net", kernels_of(loaded.game), contestant, search, seed=seed, threads=threads)
     if callable(contestant) and not isinstance(contestant, type) and not hasattr(contestant, "forward"):
         return FunctionPlayer(loaded.game, contestant)
     raise InvalidSetting(
@@ -134,14 +130,12 @@ def _open(
         words = loaded.gtp_words(loaded.game)
         return GtpPlayer(loaded.game, words, quoted[1] if quoted else named.argument, timeout)
     if (path := _path_of(named, loaded)) is None:
-        hint = HINT
+        hint = "or a checkpoint file, a run folder, or folder:GENERATION"
         if re.fullmatch(r"\w+=.*", named.head):  # as PowerShell splits it
             hint = 'put a contestant and its settings into quotation marks, as "best@simulations=9,temperature=1"'
         raise UnknownName("contestant", named.head, [*NAMES, *loaded.contestants, *loaded.nets], hint)
     net = load_net(path, loaded, device)
     search, temperature = _search_settings(named, simulations, search_of(net, path))
-    if search is not None and "gumbel_actions" not in named.settings:
-        search = _widened(search)
     return make_net_player("", kernels, net, search, seed=seed, threads=threads, temperature=temperature)
 
 
@@ -213,12 +207,6 @@ def search_of(net: NeuralNet, where: str) -> SearchConfig:
     except InvalidSetting as error:
         raise CheckpointError(f"the search settings on the card of {where} do not fit: {error}") from error
     return replace(learned, noise_fraction=0.0, reuse_subtree=False, num_simulations=PLAY.num_simulations)
-
-
-def _widened(config: SearchConfig) -> SearchConfig:
-    """A Gumbel search with more actions at the root, if it has the simulations for them."""
-    actions = config.gumbel_actions and max(config.gumbel_actions, config.num_simulations // SIMULATIONS_PER_ACTION)
-    return replace(config, gumbel_actions=actions)
 
 
 def find_net(text: str, loaded: LoadedGame) -> tuple[Path, dict[str, Any]]:
@@ -297,4 +285,10 @@ def _search_settings(
     if (number := numbers[0] if numbers else simulations) is not None:
         check_range("simulations", number, 0, 1_000_000)
         values["num_simulations"] = number
-    return replace(base, **values) if number != 0 else None, temperature
+    if number == 0:
+        return None, temperature
+    search = replace(base, **values)
+    if search.gumbel_actions and "gumbel_actions" not in named.settings:
+        widened = max(search.gumbel_actions, search.num_simulations // SIMULATIONS_PER_ACTION)
+        search = replace(search, gumbel_actions=widened)
+    return search, temperature
