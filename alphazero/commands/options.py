@@ -25,6 +25,10 @@ DEFAULT_GAME = "connect4"
 LIMITS = {"threads": (1, 4096), "seed": (0, (1 << 63) - 1), "simulations": (0, 1_000_000)}
 
 
+CLUSTER = """A Ray cluster that plays the games. On processors of one kind a tournament's games are as without one.
+auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
+
+
 def argument(metavar: str, default: str, text: str | None = None) -> Any:
     """Names an option's value, and tells its default in words, in the help; `text` stands for a docstring."""
     return tyro.conf.arg(metavar=metavar, help_behavior_hint=f"(default: {default})", help=text)
@@ -56,6 +60,10 @@ Device = Annotated[str, tyro.conf.arg(help="The device that nets run on: auto (a
 Inference = Annotated[
     str,
     tyro.conf.arg(help="The library that runs nets on the CPU: auto (the fastest), torch, openvino or winograd."),
+]
+Cluster = Annotated[str, argument("ADDRESS", "none", CLUSTER)]
+ClusterWorkers = Annotated[
+    int | None, argument("INT", "one for each core, or for each GPU", "Maximum number of workers on the cluster.")
 ]
 Json = Annotated[Path | None, argument("FILE", "none", "Also write the result into this file, as JSON.")]
 Overwrite = Annotated[
@@ -115,11 +123,8 @@ class TournamentOptions(MatchOptions):
     """The contestant whose rating is set to 0."""
     folder: Annotated[Path | None, argument("FOLDER", "the same for the same command")] = None
     """The folder for its games. Run the same command again to go on with a stopped tournament."""
-    cluster: Annotated[str, argument("ADDRESS", "none")] = ""
-    """Play the games on a Ray cluster. On processors of one kind the games are as without a cluster.
-    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
-    cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
-    """Maximum number of workers on the cluster."""
+    cluster: Cluster = ""
+    cluster_workers: ClusterWorkers = None
 
     def __post_init__(self) -> None:
         super().__post_init__()

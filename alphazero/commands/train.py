@@ -18,7 +18,7 @@ from alphazero.api.cluster import cluster_at
 from alphazero.api.runs import find_preset
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import Inference, Threads, argument
+from alphazero.commands.options import Cluster, ClusterWorkers, Inference, Threads
 from alphazero.commands.shared import parse, say
 from alphazero.errors import InvalidSetting, count_of, shorten_path
 from alphazero.invocation import command_line, quoted
@@ -31,7 +31,6 @@ from alphazero.training import run as training
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.journal import show_figures
-from alphazero.training.plan import Elsewhere
 from alphazero.training.run import TrainedRun
 
 logger = logging.getLogger(__name__)
@@ -60,21 +59,14 @@ class Options:
     Needs one device and --minutes 0; excludes --cluster."""
     wandb: str = ""
     """Project of Weights & Biases that also receives the metrics; WANDB_MODE=offline needs no account."""
-    cluster: str = ""
-    """A Ray cluster that plays the games. Empty: threads on this machine.
-    auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
-    cluster_workers: Annotated[int | None, argument("INT", "one for each core, or for each GPU")] = None
-    """Maximum number of workers on the cluster. A machine with GPUs has one for each GPU."""
+    cluster: Cluster = ""
+    cluster_workers: ClusterWorkers = None
     config: Annotated[RunConfig, tyro.conf.arg(name="")] = field(default_factory=RunConfig)
 
     def __post_init__(self) -> None:
         choose_devices(self.device)
         want_inference(self.inference)
-        self.find_cluster()
-
-    def find_cluster(self) -> Elsewhere | None:
-        """The cluster that plays, not connected yet."""
-        return cluster_at(self.cluster, self.cluster_workers, self.threads)
+        cluster_at(self.cluster, self.cluster_workers, self.threads)
 
 
 def main(argv: list[str]) -> None:
@@ -138,7 +130,7 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
             # beside a cluster, `auto` is one device of this machine
             devices=devices[:1] if options.cluster and options.device == "auto" else devices,
             deterministic=options.deterministic, resume=options.resume, wandb=options.wandb,
-            cluster=options.find_cluster(), on_start=stop_when_asked,
+            cluster=cluster_at(options.cluster, options.cluster_workers, options.threads), on_start=stop_when_asked,
         )  # fmt: skip
         if run.stopped:
             interruption.say()

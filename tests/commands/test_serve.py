@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import logging
 import os
 import re
@@ -58,15 +57,9 @@ def test_the_page_is_served_until_ctrl_c(tmp_path, command):
 QUIET = "--no-browser", "--port", "0"
 
 
-def test_a_mistake_ends_the_program_with_a_sentence(tmp_path):
-    program = start(tmp_path, "-m", "alphazero", "serve", *QUIET, "--game", "nothing")
-    output, errors = program.communicate(timeout=300)
-    assert program.returncode == 2 and errors.count("\n") == 1 and "unknown game" in errors, errors
-    assert output == ""
-
-
 @pytest.mark.parametrize(("arguments", "words"), [
     (("--port", "70000"), "port"),
+    (("--game", "nothing"), "unknown game"),
     (("--device", "tpu"), "unknown device"),
     (("--device", "gpu"), "did you mean 'cuda'?"),
     (("--device", "cuda", "--game", "tictactoe"), "torch finds no CUDA device here"),
@@ -127,33 +120,6 @@ def test_the_library_opens_a_page_and_closes_it():
                 az.play_web(last, "tictactoe", port=port, wait=False)
     with pytest.raises(OSError):
         urllib.request.urlopen(page.address, timeout=10)
-
-
-class ClosingItsStream(logging.StreamHandler):
-    """A handler as some libraries add one when they are imported."""
-
-    def close(self) -> None:
-        self.stream.close()
-        super().close()
-
-
-def test_the_page_leaves_the_logging_of_the_program_as_it_is(tmp_path):
-    """Once it closed the files of all handlers of a program, and the stderr that a library had kept."""
-    kept = io.StringIO()
-    handlers = [logging.FileHandler(tmp_path / "of_the_program.log", mode="w"), ClosingItsStream(kept)]
-    logger = logging.getLogger("a_program")
-    for handler in handlers:
-        logger.addHandler(handler)
-    try:
-        with az.play_web("random", "tictactoe", port=0, wait=False):
-            logger.warning("while the page is open")
-        logger.warning("afterwards")
-        expected = "while the page is open\nafterwards\n"
-        assert kept.getvalue() == expected == (tmp_path / "of_the_program.log").read_text()
-    finally:
-        for handler in handlers:
-            logger.removeHandler(handler)
-            handler.close()
 
 
 class Kept(logging.Handler):

@@ -256,7 +256,7 @@ def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
 
 
 def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(tmp_path, caplog, capsys):
-    flags = ["--generations", "2", "--minutes", "0.5", "--evaluation.opponents", "random", "minimax:9"]
+    flags = ["--generations", "2", "--minutes", "0.5", "--evaluation.opponents", "random", "greedy"]
     with caplog.at_level("INFO"):
         assert run_command(main, [*TINY, *flags, "--run", str(tmp_path / "run")]) == 0
     first = caplog.messages[:3]
@@ -267,12 +267,12 @@ def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(t
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
     on_top = [line for line in caplog.messages if "additional time after --minutes" in line]
-    assert on_top and "random, minimax:9" in on_top[0]
+    assert on_top and "random, greedy" in on_top[0]
     assert caplog.messages.index(on_top[0]) < next(i for i, x in enumerate(caplog.messages) if "generation 1" in x)
     last = capsys.readouterr().out.splitlines()
     (line,) = [line for line in last if line.startswith("These games begin")]
     assert re.match(r"These games begin with \d random pl(y|ies), and each opening is played twice", line)
-    assert last.index(line) > next(i for i, x in enumerate(last) if "against minimax:9" in x)
+    assert last.index(line) > next(i for i, x in enumerate(last) if "against greedy" in x)
 
 
 def test_an_interrupted_run_says_how_to_go_on(tmp_path):

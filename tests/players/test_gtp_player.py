@@ -275,14 +275,12 @@ def test_an_engine_may_have_quotation_marks_and_a_timeout(text, timeout):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gtp", "gtp takes the command line of an engine"),
         ('gtp:""', "gtp takes the command line of an engine"),
         ("gtp:no-such-engine --mode gtp", "cannot be started: No such file or directory"),
         ("gtp:'open", "gtp takes the command line of an engine"),
         ("gtp:x@speed=1", "unknown setting 'speed' (allowed: timeout)"),
         ("gtp:x@timeout=soon", "setting timeout takes a number, not 'soon'"),
         ("gtp:x@timeout=0", "the timeout of gtp must lie between 0.01 and 86,400, not 0"),
-        ("gtp:x@timeout=nan", "the timeout of gtp must lie between"),
         (f"gtp:{fake('poor')}", "does not know boardsize, clear_board, genmove, play, quit"),
         (f"gtp:{fake('games')}", "does not play tictactoe, but Go, Hex"),
         (f"gtp:{fake('mute')}@timeout=0.3", "has not answered 'list_commands' for 0.3 s"),
