@@ -1,8 +1,4 @@
-"""Offers a player as an engine that speaks the Go Text Protocol, to programs that show or judge games.
-
-alphazero gtp runs/othello-1 --simulations 400
-alphazero gtp minimax:4 --game othello
-"""
+"""Offers a player as an engine that speaks the Go Text Protocol: `alphazero gtp minimax:4 --game othello`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Measures a net of a run and writes it, with its card, for others to use; writes a page that plays, or an ONNX file:
-
-alphazero publish runs/connect4-1 pretrained/connect4/best.safetensors
-alphazero publish runs/connect4-1 connect4.html
-alphazero export best net.onnx --game connect4
-"""
+"""Writes a net for others: measured and with its card, as a page that plays, or (`alphazero export`) as ONNX."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Opens the page to play, analyse and watch.
-
-alphazero serve                       play and analyse Connect Four with the shipped nets; watch the runs in runs/
-alphazero serve runs/hex-1            the nets of a run
-alphazero serve --host 0.0.0.0        for other machines as well; the printed address holds a token
-"""
+"""Opens the page to play, analyse and watch: `alphazero serve`."""
 
 from __future__ import annotations
 

@@ -41,8 +41,7 @@ _SAYINGS = (
 def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = None) -> int:
     """Runs `main(argv)` (default: the command line) and returns the exit code.
 
-    0: done; 2: a mistake of the user, told in one line on stderr; 130 and 143: ended by Ctrl-C or SIGTERM, told in one
-    sentence. A bug of ours shows its traceback.
+    0: done; 2: a mistake of the user, told in one line on stderr; 130 and 143: ended by Ctrl-C or SIGTERM.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:  # it was closed before Python began

@@ -1,7 +1,6 @@
-"""Child processes: workers of ours, and programs of others.
+"""Child processes: workers of ours, which end when their parent is gone, and programs of others.
 
-A worker watches its parent from its first moment, and ends at once when that is gone. A program of others sees its
-input end. Where this process ends without cleaning up, it kills both first.
+Where this process ends without cleaning up, it kills both first.
 """
 
 from __future__ import annotations
@@ -92,10 +91,7 @@ def _end_with_parent() -> None:
 
 
 def start_program(command: list[str], stderr: int | IO[bytes]) -> subprocess.Popen[str]:
-    """Starts the program with its input and output as lines of text on pipes, in a process group of its own.
-
-    Raises OSError or ValueError when it cannot be started.
-    """
+    """Starts the program with lines of text on pipes, in a process group of its own; raises OSError or ValueError."""
     program = subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr, text=True, errors="replace", bufsize=1,
         start_new_session=True,  # and its counterpart on Windows

@@ -151,10 +151,7 @@ def _path_of(named: ContestantText, loaded: LoadedGame) -> str | None:
 def open_opponents(
     opponents: Sequence[str], flag: str, loaded: LoadedGame, *, seed: int, threads: int, device: str = "auto"
 ) -> list[Player]:
-    """The contestants that the option `flag` lists, for matches that nobody watches.
-
-    Raises as `make_player` does, and InvalidSetting for one who plays one game at a time.
-    """
+    """The contestants that the option `flag` lists; raises InvalidSetting for one who plays one game at a time."""
     named = [ContestantText.parse(text) for text in opponents]
     for one in named:
         if one.plays_alone:  # before a program is started
@@ -180,10 +177,7 @@ def game_of(contestant: ContestantText) -> str | None:
 
 
 def load_game(game: str | None, contestants: Sequence[ContestantText], default: str) -> tuple[str, LoadedGame]:
-    """The game called `game`, or that of the first checkpoint among the contestants, or the default; and its name.
-
-    Raises LawBroken for rules that break a law.
-    """
+    """The name of a game and the game: `game`, that of the first checkpoint among the contestants, or the default."""
     if game:
         return game, registry.tried(game)
     for contestant in contestants:

@@ -42,10 +42,7 @@ class ExactSolver:
         return self._own.memory  # type: ignore[no-any-return]
 
     def share(self, count: int, size: int, work: Callable[..., Any], threads: int | None = None) -> None:
-        """Calls `work(slice, *memory)` for `count` rows, `size` at a time; each thread takes the next rows left.
-
-        `threads`: the number of cores to use, if it is to be fewer than the solver has.
-        """
+        """Calls `work(slice, *memory)` for `count` rows, `size` at a time, on some or all of the solver's `threads`."""
         starts = iter(range(0, count, size))
 
         def take(_: int) -> None:

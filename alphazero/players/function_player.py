@@ -1,7 +1,4 @@
-"""Players that are somebody's function: from a position to an action, or from observations to logits.
-
-`LogitsPlayer` is also `python:MODULE:FUNCTION` on the command line.
-"""
+"""Players that are somebody's function: from a position to an action, or from observations to logits."""
 
 from __future__ import annotations
 
@@ -75,10 +72,9 @@ class LogitsPlayer(PolicyPlayer):
 
 
 def find_function(where: str) -> Callable[..., Any]:
-    """The function that `MODULE:FUNCTION` names; MODULE is dotted or the path of a .py file.
+    """The function that `MODULE:FUNCTION` names, where MODULE is dotted or the path of a .py file; raises InputError.
 
-    FUNCTION is the part after the last colon. A torch module is set to evaluation: else its answers might depend on
-    the rest of the batch. Raises InvalidSetting or UnknownName.
+    A torch module is set to evaluation: else its answers might depend on the rest of the batch.
     """
     module_name, _, name = where.rpartition(":")
     if not module_name or not name:

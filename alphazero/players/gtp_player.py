@@ -139,10 +139,9 @@ def _end(process: subprocess.Popen[str], stdin: IO[str], stdout: IO[str]) -> Non
 
 
 class GtpPlayer(FollowingPlayer):
-    """Lets an engine play. If the engine fails or plays an illegal move, it forfeits the game.
+    """Lets an engine play. If it fails or plays an illegal move, it forfeits the game, and is started anew.
 
-    It is started anew for the next one then, as also if it ends between two games. Raises InvalidSetting if it does not
-    start, at first or later, or cannot play such a game.
+    Raises InvalidSetting if it does not start, at first or later, or cannot play such a game.
     """
 
     def __init__(

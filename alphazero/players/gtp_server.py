@@ -1,10 +1,8 @@
 """One of our players as an engine that speaks the Go Text Protocol, version 2.
 
 https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. A player that searches also knows
-`kata-analyze` and `lz-analyze`, as KataGo's documentation describes them
-(https://github.com/lightvector/KataGo/blob/master/docs/GTP_Extensions.md): the search goes on until the next command
-arrives, up to MOST_SIMULATIONS, and reports at intervals. `kata-genmove_analyze` and `lz-genmove_analyze` report while
-the player searches for a move, and play it.
+`kata-analyze`, `kata-genmove_analyze` and the same with `lz-`, as
+https://github.com/lightvector/KataGo/blob/master/docs/GTP_Extensions.md describes them.
 """
 
 from __future__ import annotations
@@ -68,10 +66,7 @@ class Server:
         return self._positions[-1]
 
     def handle(self, line: str, interrupted: Callable[[], bool] = lambda: True) -> bool:
-        """Writes the answer to a line; returns False after `quit`. A line without a command gets no answer.
-
-        An analysis goes on until `interrupted()` is true.
-        """
+        """Writes the answer to a line; returns False after `quit`. An analysis goes on until `interrupted()`."""
         line = re.sub(r"[\x00-\x08\x0a-\x1f\x7f]", "", line.partition("#")[0]).strip()
         match = re.fullmatch(r"(\d+\b)?\s*(\S*)\s*(.*)", line)
         assert match is not None
@@ -243,10 +238,7 @@ class Server:
 
 
 def _after_swap(start: Position, points: Mapping[int, str], player: int, point: str) -> Position | None:
-    """The position in which the other player has swapped, and has the only stone at `point`.
-
-    HexGui tells a swap by clearing the board and sending this stone alone.
-    """
+    """The position in which the other player has swapped: HexGui clears the board and sends this stone alone."""
     if start.ply or start.to_play == player or len(points) != start.game.num_actions - 1:
         return None
     for first in map(start.play, start.legal_actions):

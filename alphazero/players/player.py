@@ -1,7 +1,6 @@
 """Players: positions in, actions out.
 
-A player keeps nothing between calls, and its randomness is a function of (seed, game, ply) alone. So a match with the
-same seed is the same match, whatever else is in the batch.
+A player keeps nothing between calls, and its randomness is a function of (seed, game, ply) alone.
 """
 
 from __future__ import annotations
@@ -64,11 +63,7 @@ class Player(ABC):
         return Assessment(self.select_actions(states, games, plies))
 
     def interrupt(self) -> None:  # noqa: B027
-        """Ends a call that runs on another thread, or else the next one, in a fraction of a second.
-
-        That call raises Stopped or Forfeit, and later calls work as usual. Players whose answers take no time need not
-        do anything.
-        """
+        """Lets a call that runs on another thread, or else the next one, soon raise Stopped or Forfeit."""
 
 
 class FollowingPlayer(Player):

@@ -5,13 +5,13 @@ import shlex
 
 import pytest
 
-from alphazero.commands.rules import solve
+from alphazero.commands.rules.benchmark import SolveConfig, solve
 from alphazero.commands.shared import run_command
 
 
 def solved(capsys, *words: str) -> tuple[str, dict[str, str]]:
     """All that is printed, and the result of each move in the order shown."""
-    assert run_command(solve.main, list(words)) == 0
+    assert run_command(solve, list(words)) == 0
     shown = capsys.readouterr().out
     return shown, dict(re.findall(r"^  (\S+) +(.+)$", shown.partition("to move")[2], re.MULTILINE))
 
@@ -33,7 +33,7 @@ def test_a_win_in_one_and_a_game_that_is_over(capsys):
 
 
 def test_the_examples_of_the_help_are_solved(capsys):
-    examples = re.findall(r"^alphazero solve (.+)$", solve.__doc__, re.MULTILINE)
+    examples = re.findall(r"^ *alphazero solve (.+)$", SolveConfig.__doc__, re.MULTILINE)
     assert len(examples) == 3
     for example in examples:
         assert solved(capsys, *shlex.split(example))[1]
@@ -79,7 +79,7 @@ def test_a_grid_of_connect_four_is_solved_like_its_moves(capsys):
     ],
 )
 def test_what_cannot_be_solved_gets_one_sentence(words, message, capsys):
-    assert run_command(solve.main, words.split()) == 2
+    assert run_command(solve, words.split()) == 2
     shown, errors = capsys.readouterr()
     assert errors.startswith("error: ") and errors.count("\n") == 1 and message in errors
     assert shown == ""

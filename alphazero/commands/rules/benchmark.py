@@ -1,20 +1,29 @@
-"""Scores a contestant on the game's positions whose exact result is known; and what the games' own commands share.
-
-alphazero benchmark best --game connect4 --simulations 0 100
-"""
+"""Exact results: scores a contestant by them, shows those of a position; and what the games' own commands share."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
+
+import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import DEFAULT_GAME, Device, GameName, ScoreOptions, Seed, Threads, check_options
+from alphazero.commands.options import (
+    DEFAULT_GAME,
+    Device,
+    GameName,
+    ScoreOptions,
+    Seed,
+    Threads,
+    argument,
+    check_options,
+)
 from alphazero.commands.shared import parse, spare_files
-from alphazero.errors import InputError
+from alphazero.errors import InputError, count_of
 from alphazero.machine import count_cores
 from alphazero.matches.judge import Judge, Judgement, describe, open_players, title_of
 from alphazero.players.contestants import load_game
@@ -59,6 +68,45 @@ def main(argv: list[str]) -> None:
             print(f"  {name.replace('_', ' '):<26} {figure:.4f}")
     if config.json is not None:
         write_json(config.json, {"contestant": config.contestant.text, "game": loaded.game.name, "figures": results})
+
+
+@dataclass(frozen=True)
+class SolveConfig:
+    """Shows the exact result of every move in a position, in games that have a solver.
+
+    alphazero solve 4453 --game connect4
+    alphazero solve b3b4a5c2b1e2c5b5e5a3b2e4e3c6a6e6f1a4d5e1 --game othello6
+    alphazero solve "--XXXXX--OOOXX-O-OOOXXOX-OXOXOXXOXXXOXXX--XOXOXX-XXXOOO--OOOOO-- X" --game othello
+    """
+
+    moves: Annotated[tuple[str, ...], tyro.conf.Positional, argument("[MOVES ...]", "none")] = ()
+    """The moves that lead to the position, as in 4453 or f5 d6 c4, or its board; nothing = the start position."""
+    game: Annotated[str, tyro.conf.arg(metavar="NAME")] = "connect4"
+    """The game: a name, a Python file or a module."""
+
+
+def solve(argv: list[str]) -> None:
+    # a board may begin with the signs of empty squares, which no option does
+    argv = [f" {word}" if re.match(r"-[-._XxOo*]{5}", word) else word for word in argv]
+    config = parse(SolveConfig, argv, command="solve")
+    loaded = registry.load(config.game)
+    if loaded.make_oracle is None:
+        solved = [name for name in registry.NAMES if registry.load(name).make_oracle is not None]
+        raise InputError(f"{loaded.game.name} has no solver; the games that have one are {', '.join(solved)}")
+    position = loaded.game.position(" ".join(config.moves))
+    where = " on a board" if position.is_set_up else f" after {count_of(position.ply, 'ply')}"
+    if position.terminal:
+        winner = {1: "the first player has won", -1: "the second player has won", 0: "a draw"}[position.outcome]
+        print(f"{position}\n\nThe game is over{'' if position.is_set_up else where}: {winner}.")
+        return
+    oracle = loaded.make_oracle(loaded.game)
+    found = oracle.results(position)
+    if not found:
+        raise InputError(f"{oracle.too_far(position)}; add moves")
+    mover = "first" if position.to_play == 0 else "second"
+    print(f"{position}\n\n{mover} player to move{where}")
+    for action, result in found.items():
+        print(f"  {position.format(action):<8}{oracle.words(result)}")
 
 
 # --- for the games' own commands ---

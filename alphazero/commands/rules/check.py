@@ -1,8 +1,4 @@
-"""Plays random games to check that the rules of a game are sound, and describes the game.
-
-alphazero check my_game.py
-alphazero check tictactoe --games 1000
-"""
+"""Plays random games to check that the rules of a game are sound: `alphazero check my_game.py`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Writes a small working game, to be changed into your own, and its test.
-
-alphazero new my_game            my_game.py and test_my_game.py in this folder
-"""
+"""Writes a small working game, to be changed into your own, and its test: `alphazero new my_game`."""
 
 from __future__ import annotations
 
