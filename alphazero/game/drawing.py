@@ -44,7 +44,7 @@ def draw(board: Board, view: View, title: str, policy: Numbers | None = None, va
     picture, marks = _Picture(board), _marks(view, policy, values)
     cells = picture.cells(view) if board.cells else picture.text(view.text)
     body = [
-        picture.strokes(),
+        *(picture.line(_path(each.points), getattr(board.colors, each.color), each.width) for each in board.strokes),
         "".join(picture.area(cell, board.colors.mark, 0.8) for cell in view.winning),
         picture.pieces(view.pieces),
         *(picture.shading(mark) for mark in marks if mark.click.cells and mark.share),
@@ -132,23 +132,16 @@ class _Picture:
 
     def cells(self, view: View) -> str:
         """All cells; the title of each says its name and its piece."""
-        pieces = {piece.cell: piece for piece in view.pieces}
+        owners = {0: "first", 1: "second", None: "taken"}
+        pieces = {piece.cell: f", {owners[piece.player]} {piece.text}".rstrip() for piece in view.pieces}
         fills = {"plain": self.colors.cell, "shaded": self.colors.shaded, "hole": self.colors.cell}
         drawn = []
         for number, cell in enumerate(self.board.cells):
-            fill, name = fills.get(cell.look, "none"), cell.name
+            fill, title = fills.get(cell.look, "none"), _tag("title", _words(cell.name + pieces.get(number, "")))
             line = self.colors.line if cell.look in ("plain", "shaded") else fill
-            if piece := pieces.get(number):
-                owner = "taken" if piece.player is None else ("first", "second")[piece.player]
-                name = f"{name}, {owner} {piece.text}".rstrip()
-            drawn.append(_tag("path", _tag("title", _words(name)), d=_path(cell.outline, "Z"), fill=fill, stroke=line))
+            drawn.append(_tag("path", title, d=_path(cell.outline, "Z"), fill=fill, stroke=line))
         holes = [number for number, cell in enumerate(self.board.cells) if cell.look == "hole"]
         return _tag("g", "".join(drawn), pointer_events="all") + self.discs(holes, (HOLE, self.colors.shaded, "round"))
-
-    def strokes(self) -> str:
-        """The lines of the board."""
-        strokes, colors = self.board.strokes, self.colors
-        return "".join(self.line(_path(each.points), getattr(colors, each.color), each.width) for each in strokes)
 
     def text(self, text: str) -> str:
         """The position as text, for a game whose board has no cells."""
@@ -249,14 +242,11 @@ class _Picture:
         return _tag("path", d=_path([*corners, tip], "Z"), fill=self.colors.mark, fill_opacity=opacity)
 
     def numbers(self, marks: Sequence[Mark]) -> str:
-        """The numbers at cells, and at the strongest arrows of a policy; more would overlap where arrows cross."""
-        drawn, least = [], 0.1 if any(mark.share for mark in marks) else -1.0
-        for mark in marks:
-            cells = mark.click.cells
-            if mark.text and (len(cells) == 1 or (cells and mark.share > least)):
-                at = center([self.centers[cells[0]], self.centers[cells[-1]]])
-                drawn.append(self.words(at, mark.text, fill="#fff", font_size=12, font_weight=700, **HALO))
-        return "".join(drawn)
+        """The numbers at cells, and in the middle of arrows."""
+        ends = [(mark, [self.centers[cell] for cell in mark.click.cells]) for mark in marks if mark.text]
+        texts = [(center([cells[0], cells[-1]]), mark.text) for mark, cells in ends if cells]
+        looks = {"fill": "#fff", "font_size": 12, "font_weight": 700} | HALO
+        return "".join(self.words(at, text, **looks) for at, text in texts)
 
     # --- below the board ---
 

@@ -12,7 +12,7 @@ from abc import abstractmethod
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -27,10 +27,8 @@ REMEMBERED = 1 << 17
 REMEMBERED_PLIES = 1 << 23
 """The remembered positions have at most about so many plies in all: objects of long games are large."""
 
-Object = TypeVar("Object")
 
-
-class PythonGame(Game, Generic[Object]):
+class PythonGame(Game):
     """Subclasses set `name`, `num_actions`, `max_plies` and `observation_shape`, then call `prepare`.
 
     An object is never changed once it is made: `after` gives a new one.
@@ -39,34 +37,34 @@ class PythonGame(Game, Generic[Object]):
     compiled = False
 
     @abstractmethod
-    def begin(self) -> Object:
+    def begin(self) -> Any:
         """The start position."""
 
     @abstractmethod
-    def after(self, position: Object, action: int) -> Object:
+    def after(self, position: Any, action: int) -> Any:
         """The position after a legal action."""
 
     @abstractmethod
-    def allowed(self, position: Object) -> Iterable[int]:
+    def allowed(self, position: Any) -> Iterable[int]:
         """The legal actions of a position that is not over."""
 
     @abstractmethod
-    def over(self, position: Object) -> bool:
+    def over(self, position: Any) -> bool:
         """The game is over."""
 
     @abstractmethod
-    def result(self, position: Object) -> float:
+    def result(self, position: Any) -> float:
         """-1, 0 or 1 for the player to move at the end."""
 
     @abstractmethod
-    def player(self, position: Object) -> int:
+    def player(self, position: Any) -> int:
         """The player to move, 0 or 1; asked of finished games, too."""
 
     @abstractmethod
-    def planes(self, position: Object) -> np.ndarray:
+    def planes(self, position: Any) -> np.ndarray:
         """The network's view of a position, of shape `observation_shape`."""
 
-    def cut(self, position: Object) -> bool:
+    def cut(self, position: Any) -> bool:
         """The game is over only because it has lasted `max_plies`; by its own rules it goes on."""
         return False
 
@@ -76,7 +74,7 @@ class PythonGame(Game, Generic[Object]):
         self._bits, self._per_word = bits, 64 // bits
         self.state_words = 1 + -(-self.max_plies // self._per_word)
         self._most_kept = max(1, min(REMEMBERED, REMEMBERED_PLIES // self.max_plies))
-        self._kept: OrderedDict[bytes, Object] = OrderedDict()
+        self._kept: OrderedDict[bytes, Any] = OrderedDict()
         self._lock = threading.Lock()
 
         def legal(state, legal_mask):
@@ -108,7 +106,7 @@ class PythonGame(Game, Generic[Object]):
         places = (divmod(ply, self._per_word) for ply in range(int(state[0])))
         return [int(state[1 + word]) >> self._bits * place & mask for word, place in places]
 
-    def object_of(self, state: np.ndarray) -> Object:
+    def object_of(self, state: np.ndarray) -> Any:
         """The object behind a state, made from the latest remembered one on the way to it."""
         if (found := self._recall(state)) is None:
             actions, earlier = self.actions_of(state), state.copy()
@@ -130,7 +128,7 @@ class PythonGame(Game, Generic[Object]):
         with self._lock:
             self._kept.clear()
 
-    def _recall(self, state: np.ndarray) -> Object | None:
+    def _recall(self, state: np.ndarray) -> Any:
         with self._lock:
             if (found := self._kept.get(key := state.tobytes())) is not None:
                 self._kept.move_to_end(key)
@@ -146,7 +144,7 @@ class PythonGame(Game, Generic[Object]):
         state[0] = np.uint64(ply + 1)
         self._remember(state, position)
 
-    def _remember(self, state: np.ndarray, position: Object) -> None:
+    def _remember(self, state: np.ndarray, position: Any) -> None:
         with self._lock:
             self._kept[state.tobytes()] = position
             if len(self._kept) > self._most_kept:

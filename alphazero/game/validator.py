@@ -262,7 +262,14 @@ def _compare_compiled(check: Check, findings: Findings) -> None:
         findings.warnings.append("numba cannot compile the rules; they run as plain Python, slower (see above)")
         return
     states, to_play, actions = (np.array(part) for part in zip(*going_on, strict=True))
-    findings.compiled_per_second = _speed(kernels, states, to_play.astype(np.int8), actions)
+    to_play = to_play.astype(np.int8)
+
+    def once() -> None:
+        kernels.describe_all(states)
+        kernels.observations(states)
+        kernels.play(states.copy(), to_play.copy(), actions)
+
+    findings.compiled_per_second = len(states) / max(1e-9, min(timeit.repeat(once, number=1, repeat=5)))
 
 
 def _compiled_difference(
@@ -289,17 +296,6 @@ def _compiled_difference(
         if not all(map(np.array_equal, kernels.canonical(states), (plain, symmetry))):
             wrong = "transform"
     return wrong
-
-
-def _speed(kernels: Kernels, states: np.ndarray, to_play: np.ndarray, actions: np.ndarray) -> float:
-    """Positions a second: described, observed and played on; the best of five."""
-
-    def once() -> None:
-        kernels.describe_all(states)
-        kernels.observations(states)
-        kernels.play(states.copy(), to_play.copy(), actions)
-
-    return len(states) / max(1e-9, min(timeit.repeat(once, number=1, repeat=5)))
 
 
 # --- warnings ---

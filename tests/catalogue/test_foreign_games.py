@@ -65,7 +65,7 @@ def test_remembered_positions_are_bounded(monkeypatch: pytest.MonkeyPatch):
     assert len(game._kept) == 10
 
 
-class SharedSums(PythonGame[tuple[int, list[int], list[int]]]):
+class SharedSums(PythonGame):
     """Each takes one of eight numbers; the larger sum wins. `after` forgets to copy the sums."""
 
     name, num_actions, max_plies, observation_shape = "shared", 8, 8, (2, 1, 8)

@@ -301,12 +301,6 @@ def test_rules_that_cannot_be_compiled_get_a_warning():
     assert findings.compiled_per_second is None and "cannot compile" in findings.warnings[0]
 
 
-def test_compiled_rules_are_not_called_slow_by_the_speed_of_plain_python(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(validator, "_speed", lambda *arguments: 1e6)
-    monkeypatch.setattr(validator, "SLOW", 1e5)
-    assert validate(TicTacToe(), num_games=5).warnings == []
-
-
 # --- findings ---
 
 

@@ -88,7 +88,7 @@ class _Asked:
         return GameError(" ".join(f"{self.name}: {method} {what}{where}".split()))
 
 
-class GeneralGame(PythonGame[Turn]):
+class GeneralGame(PythonGame):
     """Wraps one instance; `name` is what it is called on the command line."""
 
     name = "general"

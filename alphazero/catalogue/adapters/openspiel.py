@@ -44,7 +44,7 @@ LARGEST = 1000
 """The largest whole number among a game's parameters: products of larger ones overflow in OpenSpiel."""
 
 
-class OpenSpielGame(PythonGame[Any]):
+class OpenSpielGame(PythonGame):
     """One game by its name and parameters, as `pyspiel.load_game` takes them."""
 
     name = "openspiel"
