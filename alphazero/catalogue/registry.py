@@ -18,10 +18,12 @@ import functools
 import importlib
 import importlib.metadata
 import os
+import re
 import sys
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.reduction import ForkingPickler
 from pathlib import Path
@@ -38,7 +40,6 @@ from alphazero.game.spec import PARTS, GameSpec
 from alphazero.game.validator import Check
 from alphazero.invocation import command_line, option
 
-HINT = "give the path of a Python file with a Game class"
 A_GAME = "a game is a name, a Game class or an object of one"
 MOST_OF_A_NAME = 200
 """The most characters of a game's name."""
@@ -112,11 +113,10 @@ def _again(game: Any, cls: type) -> Callable[[], LoadedGame] | None:
     """A way to load a class or an object of it in another process; None if it cannot be sent or imported there."""
     if cls.__module__.startswith(("__main__", ALONE)) or not can_be_found(cls.__module__):
         return None
-    try:
+    with suppress(Exception):  # whatever an object of somebody's holds
         ForkingPickler.dumps(game)
-    except Exception:  # whatever an object of somebody's holds
-        return None
-    return functools.partial(of, game)
+        return functools.partial(of, game)
+    return None
 
 
 def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
@@ -132,7 +132,8 @@ def _find(name: str) -> LoadedGame:
         cls = type(loaded.game)
         return _load_module(sys.modules[cls.__module__], class_name, name) if class_name else loaded
     if module_name.endswith(".py"):
-        return _load_module(import_file(Path(module_name), "game", HINT, GameError), class_name, module_name)
+        hint = "give the path of a Python file with a Game class"
+        return _load_module(import_file(Path(module_name), "game", hint, GameError), class_name, module_name)
     entries = _entry_points()
     if name in entries:
         return _load_installed(entries[name])
@@ -151,11 +152,8 @@ def _find(name: str) -> LoadedGame:
 
 def _split(name: str) -> tuple[str, str]:
     """The module, dotted or the path of a file, and what follows its colon; a path may have colons, too."""
-    if name.endswith(".py"):
-        return name, ""
-    path, found, class_name = name.rpartition(".py:")
-    if found:
-        return f"{path}.py", class_name
+    if found := re.fullmatch(r"(.*\.py)(?::(.*))?", name, re.DOTALL):
+        return found[1], found[2] or ""
     module_name, _, class_name = name.partition(":")
     return module_name, class_name
 
@@ -270,9 +268,9 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
 def _load_class(
     cls: type, arguments: Sequence[Any], what: str, declared: tuple[GameSpec, ModuleType] | None = None
 ) -> LoadedGame:
-    title = cls.__name__ + (f"({', '.join(map(repr, arguments))})" if arguments else "")
     with naming(what, GameError):
         made = cls(*arguments)
+    title = cls.__name__ + (f"({', '.join(map(repr, arguments))})" if arguments else "")
     return _with_parts(_as_game(made, title), cls, declared)
 
 
@@ -328,10 +326,8 @@ def _split_arguments(text: str) -> tuple[str, list[Any]]:
     name, bracket, _ = text.partition("(")
     if not bracket:
         return text, []
-    try:
+    with suppress(ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for too many brackets
         match ast.parse(text, mode="eval").body:
             case ast.Call(func=ast.Name(), args=arguments, keywords=[]):
                 return name, [ast.literal_eval(argument) for argument in arguments]
-    except (ValueError, SyntaxError, MemoryError, RecursionError):  # the last two for too many brackets
-        pass
     raise GameError(f"{quote(text)}: the arguments in brackets must be plain values, as in {name}(6)")

@@ -31,10 +31,8 @@ OURS = ("alphazero", "games")
 
 _seen: set[Path] = set()
 """The folders of all files that were imported, and the folders above them that were looked into."""
-
 ALONE = "alphazero_user_"
 """Begins the names of modules that are imported by their path alone, which another process cannot find."""
-
 INSTEAD = {
     **{name: name for name in ("int", "float", "complex", "object", "str")},
     "unicode": "str", "bool8": "np.bool_", "int0": "np.intp", "uint0": "np.uintp", "product": "np.prod",
@@ -173,7 +171,7 @@ def describe(raised: BaseException) -> str:
     old = re.search(r"(?:module 'numpy'|'numpy\.\w+' object) has no attribute '(\w+)'", text)
     if old and old[1] in INSTEAD:
         text = f"numpy has no `{old[1]}` any more: write {INSTEAD[old[1]]}"
-    places = [frame for frame in traceback.extract_tb(raised.__traceback__) if "importlib" not in frame.filename]
-    places = [frame for frame in places if not frame.filename.startswith(FRAMEWORK)]
+    frames = traceback.extract_tb(raised.__traceback__)
+    places = [each for each in frames if "importlib" not in each.filename and not each.filename.startswith(FRAMEWORK)]
     own = [frame for frame in places if not INSTALLED.match(frame.filename)] or places
     return f"{text:.500}" + (f" ({own[-1].filename}, line {own[-1].lineno})" if own else "")

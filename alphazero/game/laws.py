@@ -10,7 +10,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -137,8 +137,7 @@ class Laws:
 
     def call(self, name: str, work: Callable[[], Any], state: np.ndarray | None = None, player: int = 0) -> Any:
         """The answer of the author's code; LawBroken, which names it, if it raises or does not come back."""
-        before = None if state is None else state.copy()
-        self._asked = time.perf_counter()
+        before, self._asked = None if state is None else state.copy(), time.perf_counter()
         try:
             with np.errstate(all="ignore"):
                 return work()
@@ -194,8 +193,7 @@ class Laws:
             self.must(is_right(value), f"`{name}` must be {law}, not {quote(value, 60)}")
         for field in fields(Rules):
             rule = getattr(self.game.rules, field.name)
-            is_function = callable(rule) or (rule is None and field.default is not MISSING)
-            self.must(is_function, f"the rule `{field.name}` must be a function, not {quote(rule, 60)}")
+            self.must(callable(rule) or rule is field.default, f"the rule `{field.name}` must be a function")
 
     def permutations(self) -> tuple[np.ndarray, np.ndarray]:
         """The declared permutations of cells and of actions."""
@@ -281,10 +279,8 @@ def _raised(name: str, error: Exception, game: Game) -> str:
     ours = __file__, np.errstate.__call__.__code__.co_filename
     places = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in ours]
     where = f" in line {places[-1].lineno} of {Path(places[-1].filename).name}" if places else ""
-    hint = ""
-    if isinstance(error, IndexError):
-        sizes = (f"{size} = {getattr(game, size)}" for size in ("num_actions", "state_words", "observation_shape"))
-        hint = f" (the sizes are {', '.join(sizes)})"
-    elif isinstance(error, OverflowError):
-        hint = " (a word has 64 bits and no sign: a bit is np.uint64(1) << np.uint64(n), not of Python's numbers)"
+    sizes = (f"{size} = {getattr(game, size)}" for size in ("num_actions", "state_words", "observation_shape"))
+    word = "a word has 64 bits and no sign: a bit is np.uint64(1) << np.uint64(n), not of Python's numbers"
+    hints = {IndexError: f" (the sizes are {', '.join(sizes)})", OverflowError: f" ({word})"}
+    hint = hints.get(type(error), "")
     return f"`{name}` raised {' '.join(f'{type(error).__name__}: {error}'.split())}{where}{hint}"

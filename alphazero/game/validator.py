@@ -60,8 +60,6 @@ class Findings:
     """Oddities that break no law, but are probably mistakes."""
     example: str = ""
     """The first game: its actions and how it ended."""
-    moved_again: int = 0
-    """Plies after which the same player moved."""
     cut: list[int] = field(default_factory=list)
     """Numbers of the games, from 1 on, that ended only because they had lasted `max_plies`."""
 
@@ -110,7 +108,6 @@ class Check(Laws):
         findings, first, begin, before = self.findings, len(self.visited), self.busy, -1
         noted = findings.num_games < NOTED
         for state, player, facts in self.random_game(self.rng):
-            findings.moved_again += before == player
             if not facts.is_terminal:
                 if noted and time.monotonic() < self.deadline:
                     self.notation(state, player, np.flatnonzero(facts.legal).tolist())

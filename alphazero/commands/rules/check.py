@@ -57,7 +57,6 @@ def describe(game: Game, findings: Findings) -> str:
     won, ended = sum(findings.last_mover_won), len(findings.last_mover_won)
     last = {"won": won, "lost": ended - won, "drew": total - ended}
     outcomes = {words: findings.outcomes[outcome] for words, outcome in OUTCOMES.items()}
-    again = f"the same player moved again after {findings.moved_again / max(1, lengths.sum()):.0%} of plies"
     speed = f"{findings.plies_per_second:,.0f} plies a second as plain Python"
     if findings.compiled_per_second is not None:
         speed = f"{findings.compiled_per_second:,.0f} positions a second compiled, on one core; {speed}"
@@ -67,7 +66,7 @@ def describe(game: Game, findings: Findings) -> str:
         "branching": f"{branching.mean():.1f} legal actions, up to {branching.max()} of {game.num_actions}",
         "outcomes": ", ".join(f"{words} {count / total:.0%}" for words, count in outcomes.items()),
         "last mover": ", ".join(f"{words} {count / total:.0%}" for words, count in last.items()) + " of the games",
-        "turns": again if findings.moved_again else "players alternate",
+        "turns": "`to_play` says who moves" if game.rules.to_play else "players alternate",
         "symmetries": f"{len(game.symmetries[1])}"
         + ("" if game.rules.transform or not game.compiled else ", no `transform`"),
         "network": "observations of {} planes, {} x {}".format(*game.observation_shape),
