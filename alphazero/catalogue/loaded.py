@@ -66,10 +66,7 @@ def load_parts(
         words = default_words(game)
         return replace(words, name=spec.gtp_name or words.name, vertex_of=spec.gtp_vertex or words.vertex_of)
 
-    parts: dict[str, Any] = {
-        words: LaterPart(part, words, holder) if isinstance(part, str) else part
-        for words, part in named_parts(spec).items()
-    }
+    parts: dict[str, Any] = {words: LaterPart(part, words, holder) for words, part in named_parts(spec).items()}
     single = {"gtp_words": gtp_words} | {name: parts[name] for name in PARTS if name in parts}
     single["presets"] = functools.partial(single["presets"], game)
     contestants = {name: parts[f"contestants[{name!r}]"] for name in spec.contestants}
@@ -77,34 +74,26 @@ def load_parts(
     return LoadedGame(game, load_again=load_again, contestants=contestants, nets=nets, own=own, **single)
 
 
-def resolve(part: Part, words: str, holder: ModuleType) -> Callable[..., Any]:
-    """The function that a part is or leads to, beside its `holder` if it is relative.
-
-    Raises GameError that names the part by `words` and the file of its SPEC.
-    """
-    if not isinstance(part, str):
-        return part
-    module_name, _, attribute = part.partition(":")
-    where = getattr(holder, "__file__", None) or holder.__name__  # a notebook has no file
-    with naming(f'{words}="{part}" in the SPEC of {where}', GameError):
-        module = importlib.import_module(module_name, holder.__package__)
-        found = getattr(module, attribute, None)
-        if not callable(found):
-            raise GameError(f"{module.__file__} has no function or class {quote(attribute)}")
-    return found
-
-
 @dataclass(frozen=True)
 class LaterPart:
-    """A part that is imported when it is first called."""
+    """A part of the SPEC in the module `holder`, imported when it is first called; messages name it by `words`."""
 
-    part: str
+    part: Part
     words: str
     holder: ModuleType
 
     def resolve(self) -> Callable[..., Any]:
-        """The function that is called."""
-        return resolve(self.part, self.words, self.holder)
+        """The function or class; raises GameError that names the part and the file of its SPEC."""
+        if not isinstance(self.part, str):
+            return self.part
+        module_name, _, attribute = self.part.partition(":")
+        where = getattr(self.holder, "__file__", None) or self.holder.__name__  # a notebook has no file
+        with naming(f'{self.words}="{self.part}" in the SPEC of {where}', GameError):
+            module = importlib.import_module(module_name, self.holder.__package__)
+            found = getattr(module, attribute, None)
+            if not callable(found):
+                raise GameError(f"{module.__file__} has no function or class {quote(attribute)}")
+        return found
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:
         return self.resolve()(*arguments, **settings)

@@ -31,7 +31,7 @@ from types import ModuleType
 from typing import Any
 
 from alphazero.catalogue.adapters import alpha_zero_general, openspiel
-from alphazero.catalogue.loaded import LoadedGame, load_parts, resolve
+from alphazero.catalogue.loaded import LaterPart, LoadedGame, load_parts
 from alphazero.catalogue.shipped import FAULTS, FOLDER, NAMES, NETS, PACKAGES
 from alphazero.catalogue.user_code import ALONE, can_be_found, import_file, naming
 from alphazero.errors import GameError, LawBroken, UnknownName, listed, quote, shorten, shorten_path
@@ -225,7 +225,7 @@ def _lacking(cls: type) -> str:
 
 def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
     """One of the games of the spec that a module holds."""
-    cls = resolve(spec.games[name], f"games[{name!r}]", holder)
+    cls = LaterPart(spec.games[name], f"games[{name!r}]", holder).resolve()
     what = f"the game {quote(name)} of {holder.__file__}"
     if not isinstance(cls, type) or not _is_game(cls):
         raise GameError(f"{what} must be a Game class, not {quote(cls)}")
@@ -289,7 +289,7 @@ def _as_game(made: Any, title: str) -> Game:
 
 def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
     if (package := PACKAGES.get(game.name)) is not None:
-        shipped: Any = resolve(package.SPEC.games[game.name], f"games[{game.name!r}]", package)
+        shipped: Any = LaterPart(package.SPEC.games[game.name], f"games[{game.name!r}]", package).resolve()
         keeps_rules = isinstance(game, shipped) and game.rules == getattr(shipped, "rules", None)
         if type(game) is not shipped and not keeps_rules:  # it would take the other's nets for its own
             cure = f'give yours another, as name = "my_{game.name}"'

@@ -24,13 +24,13 @@ def _make_importable() -> None:
 
     A plain module of that name is not imported: it may be the user's program, which has begun and would run twice.
     """
-    package = sys.modules.get(FOLDER.name)
-    found = None if package else importlib.util.find_spec(FOLDER.name)
-    if found is not None and found.submodule_search_locations is not None:
-        package = importlib.import_module(FOLDER.name)
+    name, package = FOLDER.name, sys.modules.get(FOLDER.name)
     if package is None:
-        package = importlib.util.module_from_spec(importlib.machinery.ModuleSpec(FOLDER.name, None, is_package=True))
-        sys.modules[FOLDER.name] = package
+        found = importlib.util.find_spec(name)
+        is_package = found is not None and found.submodule_search_locations is not None
+        own = importlib.machinery.ModuleSpec(name, None, is_package=True)
+        package = importlib.import_module(name) if is_package else importlib.util.module_from_spec(own)
+        sys.modules[name] = package
     path = list(getattr(package, "__path__", []))
     if str(FOLDER) not in path:
         package.__path__ = [*path, str(FOLDER)]

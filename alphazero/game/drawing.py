@@ -182,8 +182,9 @@ class _Picture:
         if shape == "ring":
             return "".join(self.circle(at, 0.6 * radius, color, 0.28 * radius) for at, radius in places)
         if shape == "cross":
-            lines = "".join(_cross(at, 0.6 * radius) for at, radius in places)
-            return self.line(lines, color, 0.28 * places[0][1])
+            strokes = [(x, y, (0.6 * radius, side * 0.6 * radius)) for (x, y), radius in places for side in (1, -1)]
+            lines = (_path([(x - right, y - down), (x + right, y + down)]) for x, y, (right, down) in strokes)
+            return self.line("".join(lines), color, 0.28 * places[0][1])
         if shape == "pawn":
             pawns = "".join(_pawn(at, radius) for at, radius in places)
             return _tag("path", d=pawns, fill=color, stroke=_contrast(color), stroke_width=1.5)
@@ -297,11 +298,6 @@ def _shrunk(outline: Sequence[Point], share: float) -> list[Point]:
     """The outline at a share of its size, around the same center."""
     x, y = center(outline)
     return [(x + share * (px - x), y + share * (py - y)) for px, py in outline]
-
-
-def _cross(at: Point, r: float) -> str:
-    x, y = at
-    return _path([(x - r, y - r), (x + r, y + r)]) + _path([(x - r, y + r), (x + r, y - r)])
 
 
 def _pawn(at: Point, radius: float) -> str:
