@@ -75,25 +75,20 @@ def check_picture_file(option: str, path: Path) -> None:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Writes the picture, atomically."""
-    if path.suffix == ".svg":
-        atomic_write(path, as_svg(figure))
-        return
-    content = io.BytesIO()
-    figure.savefig(content, format=path.suffix[1:])
-    atomic_write(path, content.getvalue())
+    atomic_write(path, _render(figure, path.suffix[1:]))
 
 
-def as_svg(figure: Figure) -> bytes:
-    """The picture as SVG; equal pictures give equal bytes."""
+def _render(figure: Figure, kind: str) -> bytes:
+    """The picture as a file of that kind; equal pictures give equal bytes as SVG."""
     from matplotlib import rc_context
 
     content = io.BytesIO()
     with rc_context({"svg.hashsalt": "alphazero"}):  # else its ids are random
-        figure.savefig(content, format="svg", metadata={"Date": None})
+        figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None)
     return content.getvalue()
 
 
 def embed(title: str, figure: Figure) -> str:
     """The picture as HTML that holds all of it, as SVG."""
-    source = base64.b64encode(as_svg(figure)).decode()
+    source = base64.b64encode(_render(figure, "svg")).decode()
     return f'<img alt="{escape(title)}" src="data:image/svg+xml;base64,{source}">'

@@ -40,7 +40,7 @@ LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
         "wasm/test_browser", "training/test_coach", "search/test_cuda_search", "wasm/test_file",
-        "training/test_run", "docs/test_tutorials", "reliability/test_r1_r2_r4_kills", "commands/test_train",
+        "training/test_run", "reliability/test_r1_r2_r4_kills", "commands/test_train",
         "web/test_browser_play", "training/test_workers", "wasm/test_oracle", "wasm/test_engine",
         "cluster/test_d1_faults", "docs/test_documents",
     )

@@ -10,7 +10,6 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from alphazero.errors import RunFolderError, StorageError
-from alphazero.invocation import WINDOWS
 from alphazero.storage.files import atomic_write, open_regular, read_bytes
 from alphazero.storage.systems import is_locked
 
@@ -61,15 +60,6 @@ class FolderLock:
         if self.is_held():  # else the holder's file, if there is one, is somebody else's
             with contextlib.suppress(OSError):  # of a process that is gone, it does no harm
                 self._holder.unlink(missing_ok=True)
-        self._lock.release()
-
-    def remove(self) -> None:
-        """Unlocks the folder, and removes the lock's own files; raises OSError."""
-        if WINDOWS:  # where no open file can be removed
-            self.release()
-        else:  # sooner, nobody else has it
-            self._holder.unlink(missing_ok=True)
-        self._path.unlink()
         self._lock.release()
 
 

@@ -32,7 +32,7 @@ from typing import Any
 from alphazero.errors import InputError, RunFolderError, StorageError, warn_once
 from alphazero.invocation import WINDOWS, option
 from alphazero.storage.files import atomic_write, fault_point, file_in, remove_stray_temporary_files, write_sealed_json
-from alphazero.storage.folder_lock import LOCK, FolderLock
+from alphazero.storage.folder_lock import FolderLock
 from alphazero.storage.manifest import (
     CONFIG,
     CONFIG_SEAL,
@@ -53,7 +53,9 @@ from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import make_folder
 
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
-_BEGINNING = re.compile(r"(config|wandb)\.json|never_committed|run\.log|(generation|learner|games)_0{4}\..+|\..+\.tmp")
+_BEGUN = re.compile(
+    r"(config|wandb)\.json|never_committed|run\.log|lock|(generation|learner|games)_0{4}\..+|\..+\.tmp"
+)
 """Files of a run that has not finished generation 0."""
 
 logger = logging.getLogger(__name__)
@@ -65,10 +67,7 @@ class RunFolder:
     def __init__(self, path: Path):
         self.path = path
         self.config: dict[str, Any] = {}
-        self._made = False
-        """The folder was not there before."""
-        self._names_before: set[str] | None = None
-        """The names in the folder of a new run when it was made; None for a run that goes on."""
+        self._was_empty = False
         self._lock = FolderLock(path)
         self.log = RunLog(path, self._lock.is_held)
         for name in remove_stray_temporary_files(path):
@@ -78,13 +77,13 @@ class RunFolder:
     def create(cls, path: str | Path, config: Mapping[str, Any]) -> RunFolder:
         """A new run; refuses a folder that already holds one, unless that ended before generation 0."""
         path = Path(path)
-        made, names = make_folder(path), set(names_in(path))
+        was_empty = make_folder(path) or not names_in(path)
         run = cls(path)
         try:
             begun = (path / CONFIG).exists() or generations_of(path, "generation")
             if generations_of(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
                 raise RunFolderError(_held(path))
-            run._made, run._names_before = made, None if begun else names
+            run._was_empty = was_empty
             atomic_write(path / NEVER_COMMITTED, b"")
             run.write_config(config)  # last: this is what makes the folder a run
         except BaseException as error:
@@ -123,20 +122,16 @@ class RunFolder:
         self.close()
 
     def _withdraw(self) -> None:
-        """Removes what a new run has left, if it has not got to its generation 0: a mistake leaves no run behind."""
-        before = self._names_before
-        if before is None or generations_of(self.path, "manifest") or not self._lock.is_held():
+        """Removes a new run that has not got to its generation 0: a mistake leaves nothing in an empty folder."""
+        if not self._was_empty or generations_of(self.path, "manifest") or not self._lock.is_held():
             return
+        self.close()
         with contextlib.suppress(OSError):
-            for name in set(names_in(self.path)) - before:
-                if name == "wandb":
-                    shutil.rmtree(self.path / name, ignore_errors=True)
-                elif _BEGINNING.fullmatch(name):
+            shutil.rmtree(self.path / "wandb", ignore_errors=True)
+            for name in names_in(self.path):
+                if _BEGUN.fullmatch(name):
                     (self.path / name).unlink()
-            if LOCK not in before:
-                self._lock.remove()
-            if self._made:
-                self.path.rmdir()  # unless somebody has put something there
+            self.path.rmdir()  # unless somebody has put something there
 
     def write_config(self, config: Mapping[str, Any]) -> None:
         """Writes the settings, sealed by their checksum."""

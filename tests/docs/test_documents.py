@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import nbformat
 import pytest
+from nbclient import NotebookClient
 
 from tests.patience import PATIENCE
 
@@ -19,18 +21,26 @@ PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "pretrained" / "README.md", *s
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 # a run of a few games without a gate
 FEW = 'gate={"enabled": False}, self_play={"games_per_generation": 16, "num_slots": 8}'
+TINY = (
+    'generations=1, net={"blocks": 1, "channels": 8}, search={"num_simulations": 8}, evaluation={"opponents": ()}, '
+    'self_play={"games_per_generation": 16, "num_slots": 8}, gate={"games": 4}'
+)
 SMALLER = {
     'evaluation={"opponents": ()}': f'evaluation={{"opponents": ()}}, {FEW}',
     "generations=2)": f'generations=2, evaluation={{"opponents": ()}}, {FEW})',
     "Timer(5.0": "Timer(0.5",
-    "minutes=3": f'generations=1, evaluation={{"opponents": ()}}, {FEW}',
+    "minutes=3": TINY,
+    "minutes=2": TINY,
     'load_net("best"': 'load_net("beginner"',
     '"club"': '"beginner"',
     "games=100": "games=4",
     "games=20": "games=4",
     "simulations=400": "simulations=8",
     "mcts:400": "mcts:8",
+    "mcts:100": "mcts:8",
 }
+"""What takes long, made short."""
+TUTORIALS = sorted((ROOT / "docs" / "tutorials").glob("*.ipynb"))
 
 
 def name_of(path: Path) -> str:
@@ -76,6 +86,12 @@ def test_the_findings_that_the_guide_names_are_there():
     assert len(names) >= 9 and [name for name in names if not (ROOT / "findings" / name).is_file()] == []
 
 
+def made_smaller(program: str) -> str:
+    for large, small in SMALLER.items():
+        program = program.replace(large, small)
+    return program
+
+
 def programs(page: Path) -> list[str]:
     """The Python blocks of a page that are whole programs: those that import the library."""
     blocks = re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
@@ -94,14 +110,28 @@ def test_the_programs_of_all_pages_run(tmp_path: Path):
     """In one process, since each would load torch anew; in an empty folder, with smaller numbers."""
     texts = [(name_of(page), program) for page in PAGES for program in programs(page)]
     whole = [text for text in texts if not any(other[1] != text[1] and other[1].startswith(text[1]) for other in texts)]
-    smaller = []
-    for page, program in whole:
-        for large, small in SMALLER.items():
-            program = program.replace(large, small)
-        smaller.append((page, program))
+    cells = nbformat.read(TUTORIALS[0], as_version=4).cells
+    whole.append((name_of(TUTORIALS[0]), "\n".join(cell.source for cell in cells if cell.cell_type == "code")))
+    smaller = [(page, made_smaller(program)) for page, program in whole]
     assert {page for page, _ in smaller} >= {"README.md", "docs/guides/networks.md", "docs/guides/resuming.md"}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", ONE_AFTER_THE_OTHER], input=json.dumps(smaller),
-        cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=PATIENCE,
+        [sys.executable, "-W", "error", "-c", ONE_AFTER_THE_OTHER], input=json.dumps(smaller), cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "MPLBACKEND": "agg"}, capture_output=True, text=True,
+        timeout=PATIENCE,
     )  # fmt: skip
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TUTORIALS, ids=name_of)
+def test_a_tutorial_runs(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As a notebook, from its first cell to its last, in an empty folder."""
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    notebook = nbformat.read(path, as_version=4)
+    for cell in notebook.cells:
+        cell.source = made_smaller(cell.source)
+    folder = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=300, kernel_name="python3", resources=folder).execute()
+    last = [cell for cell in notebook.cells if cell.cell_type == "code"][-1]
+    assert last.outputs, "the last cell shows a result"
+    assert os.listdir(tmp_path), "a tutorial trains, so its run is here"

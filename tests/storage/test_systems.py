@@ -4,21 +4,19 @@ import contextlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from filelock import FileLock
 
 from alphazero.errors import StorageError
-from alphazero.storage import files, folder_lock, kernel_cache, systems
+from alphazero.storage import files, kernel_cache, systems
 from alphazero.storage.files import atomic_write
-from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.systems import PAUSES, is_locked, process_is_alive, sync
 
 
 @pytest.fixture
 def windows(monkeypatch):
-    for module in (systems, files, folder_lock, kernel_cache):
+    for module in (systems, files, kernel_cache):
         monkeypatch.setattr(module, "WINDOWS", True)
 
 
@@ -133,19 +131,3 @@ def test_processes_that_live_and_that_have_ended():
     with subprocess.Popen([sys.executable, "-c", ""]) as other:
         assert process_is_alive(other.pid)
     assert process_is_alive(os.getpid()) and not process_is_alive(other.pid) and not process_is_alive(1 << 40)
-
-
-def test_a_mistake_leaves_no_run_behind_on_windows(windows, monkeypatch, tmp_path):
-    """There a file that is open cannot be removed, and the lock is."""
-    unlink = Path.unlink
-
-    def unlink_closed(path, missing_ok=False):
-        opened = {os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")}
-        if str(path) in opened:
-            raise PermissionError(13, "in use", str(path))
-        unlink(path, missing_ok)
-
-    monkeypatch.setattr(Path, "unlink", unlink_closed)
-    with pytest.raises(StorageError), RunFolder.create(tmp_path / "run", {"a": 1}):
-        raise StorageError("a mistake")
-    assert list(tmp_path.iterdir()) == []
