@@ -31,11 +31,7 @@ class Settings:
     ("settings", "what", "sentence"),
     [
         (Settings(random_plies=-1), "", "random_plies must lie between 0 and 65,536, not -1"),
-        (
-            Settings(random_plies=-1),
-            "search setting",
-            "search setting random_plies must lie between 0 and 65,536",
-        ),
+        (Settings(random_plies=-1), "search setting", "search setting random_plies must lie between 0 and 65,536"),
         (Settings(rate=1e-9), "learner.", "^learner.rate must be 1e-08 or more, not 1e-09"),
         (Settings(rate=math.nan), "", "rate must be 1e-08 or more, not nan"),
         (Settings(counts=(1, 0)), "", "counts must be 1 or more, not 0"),

@@ -152,26 +152,20 @@ def test_nothing_is_unpickled_or_evaluated(path: Path):
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("is_unsafe", "text"),
     [
-        "import pickle",
-        "def f():\n    from pickle import loads",
-        "import torch\ntorch.load('a')",
-        "if x:\n    exec(text)",
-        "builtins.eval(text)",
-        "np.load(path, allow_pickle=True)",
-        "subprocess.run(command, shell=True)",
+        (True, "import pickle"),
+        (True, "def f():\n    from pickle import loads"),
+        (True, "import torch\ntorch.load('a')"),
+        (True, "if x:\n    exec(text)"),
+        (True, "builtins.eval(text)"),
+        (True, "np.load(path, allow_pickle=True)"),
+        (True, "subprocess.run(command, shell=True)"),
+        (False, "net.eval(), re.compile('a'), np.load(path, allow_pickle=False), exec_module()"),
     ],
 )
-def test_the_search_for_unsafe_code_finds(text: str):
-    assert unsafe(text)
-
-
-@pytest.mark.parametrize(
-    "text", ["net.eval()", "re.compile('a')", "np.load(path, allow_pickle=False)", "exec_module()"]
-)
-def test_the_search_for_unsafe_code_does_not_cry_wolf(text: str):
-    assert unsafe(text) == []
+def test_the_search_for_unsafe_code_finds_it_and_nothing_else(is_unsafe: bool, text: str):
+    assert bool(unsafe(text)) == is_unsafe
 
 
 # --- the library knows no game ---

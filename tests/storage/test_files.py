@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import pickle
+import re
 import stat
 import subprocess
 import sys
@@ -107,10 +108,8 @@ def test_a_full_disk_is_said_and_leaves_no_stump(tmp_path, limit):
     path.write_bytes(b"old")
     child = run_child(LIMITED, path, limit)
     assert child.returncode == 2 and not child.stderr
-    for part in (str(path), "100,000 bytes needed", "bytes free", "ulimit -f"):
-        assert part in child.stdout
-    assert names(tmp_path) == ["a.bin"]
-    assert path.read_bytes() == b"old"
+    assert re.search(rf"{path}.*100,000 bytes needed.*bytes free.*ulimit -f", child.stdout)
+    assert names(tmp_path) == ["a.bin"] and path.read_bytes() == b"old"
 
 
 def test_a_disk_that_alters_the_content_is_noticed(tmp_path, monkeypatch):
@@ -124,23 +123,17 @@ def test_a_disk_that_alters_the_content_is_noticed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("case", ["folder gone", "file as folder", "folder in place", "name too long"])
 def test_what_cannot_be_written_is_said(tmp_path, case):
-    folder = tmp_path / "run"
-    folder.mkdir()
-    path = folder / "a.bin"
-    if case == "folder gone":
-        folder.rmdir()
-    elif case == "file as folder":
-        folder.rmdir()
-        folder.write_bytes(b"")
-    elif case == "folder in place":
+    path = tmp_path / "run" / ("a" * (300 if case == "name too long" else 5))
+    if case == "file as folder":
+        path.parent.write_bytes(b"")
+    elif case != "folder gone":
+        path.parent.mkdir()
+    if case == "folder in place":
         path.mkdir()
-    else:
-        path = folder / ("a" * 300)
-    before = names(tmp_path), list(tmp_path.rglob("*"))
-    with pytest.raises(StorageError, match=r"cannot write .*\(3 bytes needed.*\); .") as caught:
+    before = list(tmp_path.rglob("*"))
+    with pytest.raises(StorageError, match=rf"cannot write {path}: .*\(3 bytes needed.*\); ."):
         storage.atomic_write(path, b"new")
-    assert str(path) in str(caught.value)
-    assert (names(tmp_path), list(tmp_path.rglob("*"))) == before
+    assert list(tmp_path.rglob("*")) == before
 
 
 def test_a_link_at_the_temporary_name_is_not_followed(tmp_path, monkeypatch):

@@ -12,7 +12,6 @@ import pytest
 from msgspec import Meta, Struct
 
 from alphazero.errors import CheckpointError, StorageError
-from alphazero.storage import schema
 from alphazero.storage.files import parse_json, to_json
 from alphazero.storage.formats import check_metrics
 from alphazero.storage.schema import Count, Figure, Text, Texts, check
@@ -76,19 +75,6 @@ def test_what_does_not_fit_is_said_in_one_sentence(change, sentence):
 def test_a_dataclass_takes_no_other_names():
     with pytest.raises(StorageError, match="unknown name 'numbre'; did you mean 'number'"):
         check(Plain, {"number": 1, "words": [], "numbre": 1}, "a.json")
-
-
-def test_the_fields_of_a_type_are_looked_up_once(monkeypatch):
-    """To look them up takes seventy times as long as to read a line of a games file."""
-
-    @dataclass(frozen=True)
-    class Line:
-        number: Count
-
-    calls, looked_up = [], schema.get_type_hints
-    monkeypatch.setattr(schema, "get_type_hints", lambda *a, **named: calls.append(a) or looked_up(*a, **named))
-    assert [check(Line, {"number": i}, "a.jsonl").number for i in range(3)] == [0, 1, 2]
-    assert len(calls) == 1
 
 
 @pytest.mark.parametrize(
