@@ -7,6 +7,7 @@ fill the memory is refused before it does.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import math
 import re
@@ -92,34 +93,21 @@ def pack_npz(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def read_npz(
-    path: str | Path, expected: Mapping[str, Array], most: Mapping[str, int] | None = None, max_bytes: int = MAX_BYTES
+    path: str | Path,
+    expected: Mapping[str, Array],
+    most: Mapping[str, int] | None = None,
+    max_bytes: int = MAX_BYTES,
+    content: bytes | None = None,
 ) -> dict[str, np.ndarray]:
     """The arrays that `write_npz` wrote, at most `max_bytes` when unpacked; raises StorageError.
 
     `expected` describes each array by its name. A name that ends in `#` stands for the same name with each of the
-    numbers 0, 1, ..., as many as there are. `most` limits sizes that are given as words.
+    numbers 0, 1, ..., as many as there are. `most` limits sizes that are given as words. With the `content` that
+    `pack_npz` gave, `path` only names it in messages.
     """
-    with open_regular(path) as file:
-        return _read(file, str(path), expected, most, max_bytes)
-
-
-def unpack_npz(
-    content: bytes,
-    where: str,
-    expected: Mapping[str, Array],
-    most: Mapping[str, int] | None = None,
-    max_bytes: int = MAX_BYTES,
-) -> dict[str, np.ndarray]:
-    """As `read_npz`, from the bytes that `pack_npz` gave; `where` names them in messages."""
-    raw = cast(io.RawIOBase, io.BytesIO(content))  # a BufferedReader takes it as well
-    return _read(raw, where, expected, most, max_bytes)
-
-
-def _read(
-    file: io.RawIOBase, path: str, expected: Mapping[str, Array], most: Mapping[str, int] | None, max_bytes: int
-) -> dict[str, np.ndarray]:
+    source = open_regular(path) if content is None else cast(contextlib.closing[io.RawIOBase], io.BytesIO(content))
     try:
-        with _BoundedReader(file) as reader, zipfile.ZipFile(reader) as archive:
+        with source as file, _BoundedReader(file) as reader, zipfile.ZipFile(reader) as archive:
             members = {member.filename.removesuffix(".npy"): member for member in archive.infolist()}
             unpacked = sum(member.file_size for member in archive.infolist())
             if unpacked > max_bytes:

@@ -53,9 +53,7 @@ from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import make_folder
 
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
-_BEGUN = re.compile(
-    r"(config|wandb)\.json|never_committed|run\.log|lock|(generation|learner|games)_0{4}\..+|\..+\.tmp"
-)
+_BEGUN = re.compile(r"(config|wandb)\.json|never_committed|run\.log|lock|(generation|learner|games)_0{4}\..+|\..+\.tmp")
 """Files of a run that has not finished generation 0."""
 
 logger = logging.getLogger(__name__)

@@ -165,7 +165,7 @@ MUTATIONS = [
     ),
     *in_file("alphazero/storage/arrays.py", "tests/storage/test_arrays.py",
         ("pack_npz", never("kind"), "test_arrays_that_would_need_pickle_are_not_written"),
-        ("_read", never("max_bytes"), "test_what_could_not_be_read_again_is_not_written"),
+        ("read_npz", never("max_bytes"), "test_what_could_not_be_read_again_is_not_written"),
         ("_read_header", never("file_size"), "test_hostile_archives_are_refused"),
     ),
     *in_file("alphazero/storage/checkpoint.py", "tests/storage/test_checkpoint.py",

@@ -26,7 +26,7 @@ import numpy as np
 
 from alphazero.errors import StorageError, count_of
 from alphazero.game import Game
-from alphazero.storage.arrays import Array, pack_npz, unpack_npz
+from alphazero.storage.arrays import Array, pack_npz, read_npz
 from alphazero.storage.files import atomic_write, read_bytes
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.replay_buffer import Samples, sample_arrays
@@ -91,7 +91,7 @@ def unpack(content: bytes, where: str, game: Game, most_games: int) -> Chunk:
         "shown_states": Array(np.uint64, ("shown_states", game.state_words)),
     }
     limits = {"n": most, "games": most_games, "shown": MOST_GAMES, "shown_states": shown_most}
-    arrays = unpack_npz(content, where, expected, limits, most_bytes)
+    arrays = read_npz(where, expected, limits, most_bytes, content)
     samples = Samples(**{name: arrays[name] for name in sample_arrays(game)})
     games, (numbers, lengths, openings) = arrays["games"], arrays["shown"].T
     if (
