@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import types as python_types
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -96,13 +96,8 @@ dispatcher_registry[_WebAssembly] = _Function
 jit_registry[_WebAssembly] = _jit
 
 
-class EntryPoint(NamedTuple):
-    """One function that the page may call."""
-
-    function: Any
-    """Takes and returns numbers; made by `compiled_as`."""
-    arguments: tuple[Any, ...] = ()
-    """numba's types of the arguments."""
+EntryPoint = tuple[Any, tuple[Any, ...]]
+"""A function that the page may call: of numbers, made by `compiled_as`; and numba's types of its arguments."""
 
 
 def compiled_as(error_model: str) -> Callable[[python_types.FunctionType], Any]:
@@ -166,16 +161,12 @@ def _constant_array(context: Any, builder: Any, kind: Any, array: np.ndarray, ad
     """numba's array with constants for its address, shape and strides."""
     made = context.make_array(kind)(context, builder)
     pointer = ir.Constant(ir.IntType(64), address).inttoptr(made.data.type)
-    constants = [
-        context.make_tuple(
-            builder, types.UniTuple(types.intp, array.ndim), [context.get_constant(types.intp, n) for n in numbers]
-        )
+    shape, strides = (
+        context.get_constant_generic(builder, types.UniTuple(types.intp, array.ndim), numbers)
         for numbers in (array.shape, array.strides)
-    ]
-    itemsize = context.get_constant(types.intp, array.itemsize)
-    context.populate_array(
-        made, data=pointer, shape=constants[0], strides=constants[1], itemsize=itemsize, meminfo=None
     )
+    itemsize = context.get_constant(types.intp, array.itemsize)
+    context.populate_array(made, data=pointer, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
     return made._getvalue()
 
 
@@ -195,7 +186,7 @@ def compile_module(entry_points: Mapping[str, EntryPoint], memory_bytes: int) ->
     called = {part.name.removeprefix("llvm.").removesuffix(".f64") for part in whole.functions if part.is_declaration}
     for name in sorted(called & FUNCTIONS.keys()):
         function, count = FUNCTIONS[name]
-        entry = EntryPoint(rebuilt(function, compiled_as("numpy"), {}), (types.float64,) * count)
+        entry = rebuilt(function, compiled_as("numpy"), {}), (types.float64,) * count
         whole.link_in(_optimised({name: entry}, machine))
     return make_module(machine.emit_object(whole), tuple(entry_points), memory_bytes)
 
@@ -221,9 +212,10 @@ def _optimised(entry_points: Mapping[str, EntryPoint], machine: Any) -> llvm.Mod
 
 def _entry_module(name: str, entry: EntryPoint) -> llvm.ModuleRef:
     """The module of one function, with a function of the plain name around it, which stops at an error of Python's."""
+    function, arguments = entry
     with target_override(NAME):
-        entry.function.compile(entry.arguments)
-    found = entry.function.overloads[entry.arguments]
+        function.compile(arguments)
+    found = function.overloads[arguments]
     context, description = found.target_context, found.fndesc
     wrapper = ir.Module(name)
     wrapper.triple, wrapper.data_layout = llvm.get_process_triple(), context.codegen()._data_layout

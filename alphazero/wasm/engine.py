@@ -1,4 +1,4 @@
-"""One game and the search of one tree as a WebAssembly module: the third target of the same functions.
+"""One game, and the search of one tree or its solver, as a WebAssembly module: the third target of the same functions.
 
 The templates below call the rules by their names, as those of `game.kernels` do, and the functions of `search` that run
 on the processor and on a GPU. `ModuleBuilder` gives them these names, and those of the module's own functions and
@@ -21,6 +21,7 @@ from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
 from alphazero.game.kernels import Kernels, _advance, _to_canonical, _wins_by, reason_of
+from alphazero.game.spec import CompiledOracle
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.mcts import QUIET, SearchConfig
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
@@ -78,6 +79,13 @@ class Scratch(NamedTuple):
     visits: Annotated[np.ndarray, "int32[A]"]  # before they are turned back from the mirror image
     policy: Annotated[np.ndarray, "float32[A]"]
     q: Annotated[np.ndarray, "float32[A]"]
+
+
+class Results(NamedTuple):
+    """The arrays that the page reads; only legal actions have results."""
+
+    scores: Annotated[np.ndarray, "int32[A]"]  # for who plays the action
+    distances: Annotated[np.ndarray, "int32[A]"]  # 0 for a draw
 
 
 def _start():
@@ -232,6 +240,19 @@ def opinion_of_network(state, legal_mask, priors):
     return value
 
 
+def _solve():
+    """Writes the results of the position, which `describe` has described; returns whether they are known."""
+    here, found = page(), results()
+    if is_terminal(here.state) or not is_known(here.state):
+        return np.int32(0)
+    for action in range(len(here.legal_mask)):
+        if here.legal_mask[action]:
+            score = score_of(here.state, action, memory())
+            found.scores[action] = score
+            found.distances[action] = 0 if score == 0 else distance_of(here.state, score)
+    return np.int32(1)
+
+
 @dataclass(frozen=True)
 class GameModule:
     """A module, and where its arrays are."""
@@ -299,7 +320,7 @@ class ModuleBuilder:
     def add(self, name: str, template: Callable[..., Any], *arguments: Any) -> None:
         """Adds an entry point that takes numbers of these types of numba's."""
         function = rebuilt(self.bound(template), compiled_as("numpy"), self._made)
-        self._entry_points[name] = EntryPoint(function, arguments)
+        self._entry_points[name] = function, arguments
 
     def add_search(
         self,
@@ -345,3 +366,17 @@ class ModuleBuilder:
             name: (array.dtype.name, self.layout.address(array), array.size) for name, array in self.readable.items()
         }
         return GameModule(module, places, self._most_simulations)
+
+
+def oracle_engine(game: Game, oracle: CompiledOracle) -> GameModule:
+    """The module of the rules and the solver, with the entry point `solve`; raises GameError if numba cannot."""
+    builder = ModuleBuilder(game)
+    results = builder.arrays(Results)
+    builder.readable |= results._asdict()
+    placed = builder.layout.placed
+    builder.name(
+        results=placed(results), memory=placed(oracle.make_memory(builder.layout.zeros)), is_known=oracle.is_known,
+        score_of=oracle.score_of, distance_of=oracle.distance_of,
+    )  # fmt: skip
+    builder.add("solve", _solve)
+    return builder.build()

@@ -98,37 +98,35 @@ class _Writer:
 
     def __init__(self) -> None:
         self.weights: list[np.ndarray] = []
-        self.num_weights = 0
         self.tables: dict[bytes, int] = {}
         """Where each list of cells is among all."""
-        self.num_entries = 0
         self.starts: list[int] = []
         """Where each tensor begins in the activations, by its number."""
-        self.num_activations = 0
+        self.num_weights = self.num_entries = self.num_activations = 0
 
     def program(self, program: LayerProgram) -> Program:
         self._add_rows(program.observation)
-        layers = tuple(self._layer(layer) for layer in program.layers)
-        policy, value = program.policy, program.value
+        layers = tuple(map(self._layer, program.layers))
+        policy = program.policy
         places = [self._place(policy, action) for action in range(policy.cells * policy.channels)]
         return Program(
             layers=layers, weights=np.concatenate(self.weights), num_activations=self.num_activations,
             tables=np.frombuffer(b"".join(self.tables), np.int32),
             num_planes=_up(program.observation.channels, CHANNELS),
-            policy_places=np.array(places, np.int32), value_place=self._place(value, 0),
+            policy_places=np.array(places, np.int32), value_place=self._place(program.value, 0),
         )  # fmt: skip
 
     def _layer(self, layer: TapLayer) -> Layer:
         source, target = layer.source, layer.target
-        start, stored = self._add_rows(target), _up(source.channels, CHANNELS)
-        zero_row, outputs = _up(source.cells, CELLS), _up(target.channels, CHANNELS)
-        cells = np.full((_up(target.cells, CELLS), layer.cells.shape[1]), -1, np.int32)
+        start, outputs = self._add_rows(target), _up(target.channels, CHANNELS)
+        taps, inputs = layer.weights.shape[:2]
+        cells = np.full((_up(target.cells, CELLS), taps), -1, np.int32)
         cells[: target.cells] = layer.cells
-        table = (np.where(cells < 0, np.int32(zero_row), cells) * np.int32(stored)).tobytes()
+        rows = np.where(cells < 0, np.int32(_up(source.cells, CELLS)), cells)
+        table = (rows * np.int32(_up(source.channels, CHANNELS))).tobytes()
         if table not in self.tables:
             self.tables[table] = self.num_entries
             self.num_entries += len(table) // 4
-        taps, inputs = layer.weights.shape[:2]
         packed = np.zeros((taps, inputs, outputs), np.float32)
         packed[..., : target.channels] = layer.weights
         blocks = packed.reshape(taps, inputs, outputs // CHANNELS, CHANNELS).transpose(2, 0, 1, 3)
@@ -153,10 +151,9 @@ class _Writer:
         return self.starts[rows.number] + cell * _up(rows.channels, CHANNELS) + channel
 
     def _add_weights(self, weights: np.ndarray) -> int:
-        start = self.num_weights
         self.weights.append(weights.ravel())
         self.num_weights += weights.size
-        return start
+        return self.num_weights - weights.size
 
 
 def _up(count: int, multiple: int) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 from fastapi import WebSocket, WebSocketDisconnect
 
-from alphazero.errors import GameError, InputError, Stopped, quote
+from alphazero.errors import InputError, Stopped, quote
 from alphazero.web.engine import Answer, Engine
 from alphazero.web.message import BadMessage, Question, parse_message, plain_number
 from alphazero.web.searches import Stop
@@ -169,10 +169,8 @@ def _safely(work: Callable[[], Answer]) -> Answer:
         return work()
     except Stopped:
         return {"stopped": True}
-    except GameError as error:  # may show a drawing of several lines
-        return {"error": str(error)[:2000]}
     except InputError as error:
-        return {"error": " ".join(str(error).split())[:2000]}
+        return {"error": str(error)[:2000]}
     except Exception:  # a bug of ours, or of a user's game; the page goes on
         logger.exception("a question could not be answered")
         return WENT_WRONG
