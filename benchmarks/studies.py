@@ -24,7 +24,7 @@ from alphazero.machine import count_cores
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write
-from alphazero.tournaments.report import RESULTS
+from alphazero.tournaments.standings import RESULTS
 from alphazero.tournaments.tournament import read_tournament
 
 ROOT = Path(__file__).parents[1]

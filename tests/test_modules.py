@@ -59,7 +59,6 @@ TESTED_IN = {
     ],
     "tests/storage/test_lock.py": ["alphazero/storage/folder_lock.py"],
     "tests/storage/test_schema.py": ["alphazero/storage/formats.py"],
-    "tests/tournaments/test_standings.py": ["alphazero/tournaments/report.py"],
     "tests/tournaments/test_tournament.py": ["alphazero/tournaments/folder.py"],
     "tests/tournaments/test_tournament_command.py": [
         "alphazero/commands/tournament.py",

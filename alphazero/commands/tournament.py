@@ -21,8 +21,7 @@ from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.folder import GAMES, Tournament
 from alphazero.tournaments.ladder import FOLDER as LADDER
 from alphazero.tournaments.ladder import THREADS, Ladder
-from alphazero.tournaments.report import REPORT, write_report
-from alphazero.tournaments.standings import Standings, as_text
+from alphazero.tournaments.standings import REPORT, Standings, as_text, write_report
 from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament, read_tournament
 
 

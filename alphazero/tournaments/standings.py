@@ -1,14 +1,22 @@
-"""The results of a tournament: ratings, scores and times, as text, JSON and CSV."""
+"""The results of a tournament: ratings, scores and times, as text, and as files in its folder:
+
+results.json                    as `--json`
+standings.csv, matches.csv      the same as tables
+*.png, *.svg                    pictures, if matplotlib is installed
+report.html                     all of it on one page that needs no other file
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,10 +25,20 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import mean_with_interval, score_interval, show_share
 from alphazero.matches.openings import describe_openings
+from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure, save_figure
+from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.bradley_terry import DRAW, WIN, Ratings, rate, warnings
 from alphazero.tournaments.folder import GAMES, Pairing, Tournament, key_of
 from alphazero.tournaments.tournament import tally
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+RESULTS, REPORT = "results.json", "report.html"
+MOST_CROSSED = 24
+"""Contestants that a cross table on the page may have."""
+MOST_NAMED = 40
+"""Contestants whose names fit beside a picture."""
 QUANTILES = (0.1, 0.5, 0.9)
 WIDEST = 12
 """Contestants whose cross table fits a terminal."""
@@ -65,8 +83,6 @@ class Standings:
         self.counts = tally(self.names, records)
         """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
         self.ratings: Ratings = rate(self.counts, self.names.index(self.anchor) if self.anchor else None)
-        self.lengths = [len(record.opening) + len(record.moves) for record in records]
-        """Plies of each game."""
         self.opening_plies = max((len(record.opening) for record in records), default=0)
         self.forfeits = Counter(record.contestants[record.result == "1-0"] for record in records if record.forfeit)
         """Games that each contestant gave up, by name."""
@@ -132,12 +148,13 @@ class Standings:
 
     def _row(self, i: int, below: int | None) -> Row:
         first, second = self.counts[i].sum(axis=0), self.counts[:, i].sum(axis=0)[::-1]
-        name, played, score = self.names[i], zip(self.lengths, self.records, strict=True), _score(first + second)
+        name, score = self.names[i], _score(first + second)
+        lengths = (len(each.opening) + len(each.moves) for each in self.records if name in each.contestants)
         wins, draws, losses = (first + second).tolist()
         return Row(
             name, wins, draws, losses, self.forfeits[name], 0.5 if score is None else score,
             score_interval(wins, draws, losses), _score(first), self._times[name],
-            tuple(length for length, record in played if name in record.contestants), float(self.ratings.elo[i]),
+            tuple(lengths), float(self.ratings.elo[i]),
             float(self.ratings.errors[i]), None if below is None else self.ratings.superiority(i, below),
         )  # fmt: skip
 
@@ -294,3 +311,60 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
     writer.writeheader()
     writer.writerows(flat)
     return text.getvalue().encode()
+
+
+# --- as files --------------------------------------------------------------------------------------------------------
+
+
+def write_report(
+    folder: Path,
+    standings: Standings,
+    more: Mapping[str, Mapping[str, Any]] | None = None,
+    draw_more: Mapping[str, Callable[[Axes, Standings], None]] | None = None,
+) -> dict[str, Any]:
+    """Writes all files and returns what is in `results.json`.
+
+    `more`: further fields of contestants by their names; `draw_more`: further pictures by their titles, put first.
+    """
+    result = as_json(standings, more)
+    atomic_write(folder / RESULTS, to_json(result))  # of any size: of a hundred contestants it has more than 1 MB
+    atomic_write(folder / "standings.csv", as_csv(result["contestants"]))
+    atomic_write(folder / "matches.csv", as_csv(result["matches"]))
+    pictures, drawings = [], {**(draw_more or {}), "ratings": draw_ratings}
+    for title, draw in drawings.items() if has_matplotlib() else ():
+        figure = new_figure(7.0, 4.5)
+        axes = figure.add_subplot()
+        axes.set_title(title, parse_math=False)
+        draw(axes, standings)
+        pictures.append(embed(title, figure))
+        for ending in (".png", ".svg"):
+            save_figure(figure, folder / (title.replace(" ", "_") + ending))
+    atomic_write(folder / REPORT, _page(standings, "".join(pictures)).encode(errors="replace"))
+    return result
+
+
+def _page(standings: Standings, pictures: str) -> str:
+    title = f"{standings.game.name}: {standings.tournament.kind} of {len(standings.names)}"
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct.</p>",
+        make_table(HEAD, table_cells(standings.rows)),
+        *(f"<p>{escape(sentence)}</p>" for sentence in remarks(standings)),
+        "<h2>Pictures</h2>",
+        f'<div class="pictures">{pictures}</div>' if pictures else f"<p>{escape(NO_PICTURES)}</p>",
+    ]
+    if len(standings.names) <= MOST_CROSSED:
+        parts += ["<h2>Each against each</h2>", make_table(*cross_cells(standings))]
+    matches = [(*pairing, *numbers) for pairing, numbers in standings.matches.items()]
+    parts += ["<h2>Matches</h2>", make_table(("first", "second", "wins", "draws", "losses", "distinct"), matches)]
+    return make_page(title, parts)
+
+
+def draw_ratings(axes: Axes, standings: Standings) -> None:
+    """Each rating with its interval, the strongest on top, and the contestants' names, or the ends of them."""
+    rows = standings.rows[::-1]
+    axes.errorbar([row.rating for row in rows], range(len(rows)), xerr=[row.rating_error for row in rows], fmt="o")
+    names = [row.name if len(row.name) <= 27 else f"…{row.name[-26:]}" for row in rows if len(rows) <= MOST_NAMED]
+    axes.set_yticks(range(len(names)), names, parse_math=False)
+    axes.set_xlabel("Elo points")
+    axes.grid(axis="x", alpha=0.3)

@@ -31,7 +31,7 @@ TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch):
     """They take seconds."""
-    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
+    monkeypatch.setattr("alphazero.tournaments.standings.has_matplotlib", lambda: False)
 
 
 def drawn(game, count, plies, seed, balance=None):

@@ -55,7 +55,7 @@ def add_generation(folder: RunFolder, generation: int) -> None:
 def quick(monkeypatch):
     """Two baselines, and no pictures, which take seconds."""
     monkeypatch.setattr("alphazero.tournaments.ladder.BASELINES", ("random", "greedy"))
-    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
+    monkeypatch.setattr("alphazero.tournaments.standings.has_matplotlib", lambda: False)
 
 
 def climb(path: Path, *more: str) -> dict:
@@ -79,10 +79,10 @@ def test_a_run_is_rated_and_goes_on_being_rated(tmp_path, capsys, monkeypatch):
         games_before = (folder.path / "ladder" / GAMES).read_bytes()
         add_generation(folder, 3)
         add_generation(folder, 4)
-        monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: True)
+        monkeypatch.setattr("alphazero.tournaments.standings.has_matplotlib", lambda: True)
         drawn = list[str]()
-        monkeypatch.setattr("alphazero.tournaments.report.save_figure", lambda figure, path: drawn.append(path.name))
-        monkeypatch.setattr("alphazero.tournaments.report.embed", lambda title, figure: title)
+        monkeypatch.setattr("alphazero.tournaments.standings.save_figure", lambda figure, path: drawn.append(path.name))
+        monkeypatch.setattr("alphazero.tournaments.standings.embed", lambda title, figure: title)
         second = climb(folder.path, "minimax:2")
     assert (folder.path / "ladder" / GAMES).read_bytes().startswith(games_before)
     records = read_records(folder.path / "ladder" / GAMES)

@@ -13,8 +13,7 @@ from alphazero.catalogue import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
 from alphazero.players.contestant_text import parse_all
-from alphazero.tournaments.report import write_report
-from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text
+from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text, write_report
 from alphazero.tournaments.tournament import make_tournament
 from tests.game.double_move_game import DoubleMove
 
@@ -63,7 +62,6 @@ def test_scores_by_hand(standings):
     assert first.name == "a" and first.better_than_next > a.better_than_next and second.better_than_next is None
     assert a.lengths == (5, 5, 6, 5) and b.lengths == (5, 5, 5, 5)
     assert standings.score(0, 1) == 0.75 and standings.score(1, 0) == 0.25
-    assert standings.lengths == [5, 5, 6, 5, 5, 5]
 
 
 def test_time_is_shared_among_the_moves_that_each_has_chosen(standings):
@@ -165,18 +163,18 @@ def test_pairs_that_play_the_same_games_again_are_told(standings):
 
 def test_the_folder_gets_every_file_and_a_page_of_its_own(standings, tmp_path):
     write_report(tmp_path, standings)
-    pictures = {f"{name}.{ending}" for name in ("ratings", "scores", "game_lengths") for ending in ("png", "svg")}
+    pictures = {"ratings.png", "ratings.svg"}
     assert {path.name for path in tmp_path.iterdir()} == {
         *pictures, "results.json", "standings.csv", "matches.csv", "report.html",
     }  # fmt: skip
     page = (tmp_path / "report.html").read_text()
-    assert page.count("data:image/svg+xml;base64,") == 3 and "&lt;b&gt;" in page and "<b>" not in page
+    assert page.count("data:image/svg+xml;base64,") == 1 and "&lt;b&gt;" in page and "<b>" not in page
     assert not re.search(r'(?:src|href)="(?!data:)', page)
 
 
 def test_results_of_any_size_are_written_for_programs(standings, tmp_path, monkeypatch):
     monkeypatch.setattr("alphazero.storage.files.MAX_JSON_BYTES", 100)  # a hundred contestants have more than 1 MB
-    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
+    monkeypatch.setattr("alphazero.tournaments.standings.has_matplotlib", lambda: False)
     write_report(tmp_path, standings)
     assert json.loads((tmp_path / "results.json").read_text())
 

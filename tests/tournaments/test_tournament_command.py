@@ -17,7 +17,7 @@ FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch):
     """They take seconds."""
-    monkeypatch.setattr("alphazero.tournaments.report.has_matplotlib", lambda: False)
+    monkeypatch.setattr("alphazero.tournaments.standings.has_matplotlib", lambda: False)
 
 
 def play(*arguments):
