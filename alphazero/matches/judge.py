@@ -53,11 +53,6 @@ class Judgement:
             found[name], found[f"{name}_interval"] = mean_with_interval(each)
         return found
 
-    def by_ply(self) -> dict[int, dict[str, Any]]:
-        """The figures of each ply that has positions."""
-        plies = next(iter(self.measures.values())).plies
-        return {int(ply): self.figures(int(ply), int(ply)) for ply in np.unique(plies)}
-
     def by_phase(self, phases: Mapping[str, tuple[int, int]]) -> dict[str, dict[str, Any]]:
         """The figures of each part of the game, which is named and goes from its first ply to its last."""
         return {name: self.figures(first, last) for name, (first, last) in phases.items()}
@@ -66,10 +61,6 @@ class Judgement:
         """The figures that the player has, for a line of `metrics.jsonl`."""
         figures = self.figures()
         return {f"{prefix}_{name}": round(figures[name], 5) for name in self.measures if figures[name] is not None}
-
-
-Judge = Callable[[Player, Callable[[float], None]], Judgement]
-"""Judges a player, and reports the share that is done."""
 
 
 def ask(

@@ -1,16 +1,6 @@
-"""Scores a player by the exact truth of Connect Four.
+"""Scores a player by the exact truth of Connect Four; docs/reference/games/connect4.md says what the figures mean.
 
-    python -m games.connect4.benchmark runs/connect4-1 --simulations 0 100
-    python -m games.connect4.benchmark minimax:4
-    python -m games.connect4.benchmark runs/connect4-1 --positions FILE --json result.json
-
-- accuracy: the action played keeps the best outcome (win, draw or loss) that the position allows;
-- strict accuracy: it also has the best score: the fastest win, the slowest loss;
-- cross-entropy: -log of the policy's mass on actions that keep the best outcome, with a mass of at least 0.001;
-- value sign accuracy: the value is above 1/3 where the position is won, below -1/3 where it is lost, else between them.
-
-All have 95% intervals. docs/reference/games/connect4.md says how to read them. In a run these figures, of the network
-without a search, join every generation.
+python -m games.connect4.benchmark runs/connect4-1 --simulations 0 100
 """
 
 from __future__ import annotations
@@ -25,11 +15,11 @@ from alphazero.catalogue import registry
 from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import Game
-from alphazero.matches.judge import Judgement, Measure, ask, signs_right, simulations_of
+from alphazero.matches.judge import Judgement, Measure, ask, signs_right
 from alphazero.matches.labelled import Labelled, load_file
 from alphazero.players.exact import NO_SCORE
 from alphazero.players.player import Player
-from games.connect4.labelled import decisive, load_frozen
+from games.connect4.labelled import load_frozen
 from games.connect4.solver import GAME, Solver
 
 PHASES = {"0-11": (0, 11), "12-23": (12, 23), "24-": (24, 41)}
@@ -85,19 +75,9 @@ class BenchmarkConfig(JudgeConfig):
 
 def main(argv: list[str]) -> None:
     config = parse(BenchmarkConfig, argv)
-    players = config.players(registry.load("connect4"))
     solve = Solver(config.threads).column_scores_all
     labelled = load_file(config.positions, GAME, solve) if config.positions else load_frozen()
-    count = f"{len(labelled.states)} positions, {decisive(labelled.scores).sum()} of them decisive"
-    report(
-        config, players, lambda player, show: judge(player, labelled, show),
-        about=f"{config.positions or 'the frozen set'}: {count}",
-        phases=PHASES,
-        entry=lambda player, judgement: {
-            "simulations": simulations_of(player), **judgement.figures(), "by_phase": judgement.by_phase(PHASES),
-            "by_ply": judgement.by_ply(),
-        },
-    )  # fmt: skip
+    report(config, registry.load("connect4"), labelled, judge, PHASES)
 
 
 if __name__ == "__main__":

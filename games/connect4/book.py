@@ -7,9 +7,6 @@ it need not hold the positions themselves: it is a table of cells, and the three
 have its score as their exclusive or. That is a static function on a binary fuse graph (Graf and Lemire 2022, "Binary
 Fuse Filters: Fast and Smaller Than Xor Filters"), with 1.13 cells a position.
 
-    python -m games.connect4.book --check 1000                        compares the book with the solver
-    python -m games.connect4.book --make                              makes it anew, minutes
-
 Making it needs `bitbully`, another solver for Connect Four, with a book of 12 stones, MIT licensed, in its package
 `bitbully-databases`; our own would need some 100 core hours.
 """

@@ -4,8 +4,7 @@ The frozen set, `data/labelled.npz`, has about 7,000 positions from games betwee
 sometimes at random. All are distinct, also up to mirroring, spread over plies 0 to 35, and *decisive*: some legal
 action keeps the best outcome and some other does not. There the best outcome is never a loss, so values are measured on
 a second set: one random child of each position, with wins, draws and losses as they come.
-
-    python -m games.connect4.labelled               makes the frozen set anew: minutes, and the same file every time
+`python -m games.connect4.labelled` makes it anew: minutes, and the same file every time.
 """
 
 from __future__ import annotations

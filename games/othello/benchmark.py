@@ -1,15 +1,6 @@
-"""Scores a player by exact Othello endgames.
+"""Scores a player by exact Othello endgames; docs/reference/games/othello.md says what the figures mean.
 
-    python -m games.othello.benchmark runs/othello-1 --simulations 0 100
-    python -m games.othello.benchmark minimax:4 --game othello6
-    python -m games.othello.benchmark solver --positions FILE --json result.json
-
-- accuracy: the move played loses no disc;
-- outcome accuracy: it keeps the best outcome (win, draw or loss);
-- disc loss: how many discs of the final difference it gives away, on average;
-- value sign accuracy: the value is above 1/3 where the position is won, below -1/3 where it is lost, else between them.
-
-All have 95% intervals. In a run these figures, of the network without a search, join every generation.
+python -m games.othello.benchmark runs/othello-1 --simulations 0 100
 """
 
 from __future__ import annotations
@@ -25,7 +16,7 @@ from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position
-from alphazero.matches.judge import Judgement, Measure, ask, signs_right, title_of
+from alphazero.matches.judge import Judgement, Measure, ask, signs_right
 from alphazero.matches.labelled import Labelled, load_file
 from alphazero.players.player import Player
 from games.othello.game import Othello
@@ -81,7 +72,7 @@ def main(argv: list[str]) -> None:
     game = loaded.game
     if not isinstance(game, Othello):
         raise InvalidSetting(f"--game must be othello or othello6, not {config.game}")
-    players, solver, labelled = config.players(loaded), Solver(game, config.threads), load_frozen(game.size)
+    solver, labelled = Solver(game, config.threads), load_frozen(game.size)
     if config.positions:
 
         def near(position: Position) -> bool:
@@ -95,13 +86,7 @@ def main(argv: list[str]) -> None:
         words = ((name, f"{count_of(loss, 'disc')} lost" if loss else "right") for name, loss in losses)
         return "".join(f"\n  {name:<10} {word}" for name, word in words)
 
-    report(
-        config, players, lambda player, show: judge(player, labelled, show),
-        about=f"{config.positions or 'the frozen set'}: {len(labelled.states)} positions",
-        phases={},
-        entry=lambda player, judgement: {"search": title_of(player), **judgement.figures()},
-        details=each_loss,
-    )  # fmt: skip
+    report(config, loaded, labelled, judge, details=each_loss)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 The frozen sets, `data/endgames_8.npz` and `data/endgames_6.npz`, have 2,000 positions each with 10 to 14 empty squares,
 one from a game between players who look two plies ahead and now and then play at random. All are distinct, also up to
 symmetry, and in each some move is better than another.
-
-    python -m games.othello.labelled                makes both anew: a minute, and the same files every time
+`python -m games.othello.labelled` makes both anew: a minute, and the same files every time.
 """
 
 from __future__ import annotations

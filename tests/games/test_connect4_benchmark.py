@@ -136,9 +136,8 @@ def test_a_position_belongs_to_the_ply_of_its_stones():
     labelled = labelled_of([(text, [1] * 7) for text in moves], [(moves[3], 1)])
     judgement = judge(Planted({}, values={moves[3]: 1.0}), labelled)
     assert judgement.measures["accuracy"].plies.tolist() == [0, 1, 11, 12, 23, 24]
-    by_ply = judgement.by_ply()
-    assert list(by_ply) == [0, 1, 11, 12, 23, 24] and all(type(ply) is int for ply in by_ply)
-    assert [figures["value_sign_accuracy"] for figures in by_ply.values()] == [None] * 3 + [1.0] + [None] * 2
+    by_ply = [judgement.figures(ply, ply)["value_sign_accuracy"] for ply in (0, 1, 11, 12, 23, 24)]
+    assert by_ply == [None] * 3 + [1.0] + [None] * 2
 
 
 def test_every_position_is_a_game_of_its_own_and_progress_reaches_1():
@@ -252,7 +251,7 @@ def positions(tmp_path) -> Path:
 def test_greedy_is_reported_in_a_table(positions, capsys):
     assert run_pons("greedy", "--positions", positions) == 0
     report, errors = capsys.readouterr()
-    assert errors == "" and report.startswith(f"greedy on {positions}: 3 positions, 1 of them decisive\n")
+    assert errors == "" and report.startswith(f"greedy on {positions}: 3 positions\n")
     lines = report.splitlines()
     rows = {line[:22].strip(): line[22:].split() for line in lines[3:7]}
     assert list(rows) == ["all", "plies 0-11", "plies 12-23", "plies 24-"]
@@ -271,10 +270,10 @@ def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(net_file,
     entries = run_json(tmp_path, net_file, "--simulations", "0", "5", "5", "--positions", positions)
     assert [entry["simulations"] for entry in entries] == [0, 5]
     for entry in entries:
-        assert set(entry) == {"contestant", "simulations", *NAMES_OF_FIGURES, "by_phase", "by_ply"}
+        assert set(entry) == {"contestant", "simulations", *NAMES_OF_FIGURES, "by_phase"}
         assert entry["contestant"] == str(net_file) and entry["positions"] == 3
-        assert list(entry["by_phase"]) == ["0-11", "12-23", "24-"] and list(entry["by_ply"]) == ["4", "6", "37"]
-        for part in (*entry["by_phase"].values(), *entry["by_ply"].values()):
+        assert list(entry["by_phase"]) == ["0-11", "12-23", "24-"]
+        for part in entry["by_phase"].values():
             assert set(part) == NAMES_OF_FIGURES
         for name in FIGURES:
             low, high = entry[f"{name}_interval"]
@@ -287,7 +286,7 @@ def test_the_json_of_a_net_has_an_entry_for_each_number_of_simulations(net_file,
 def test_the_same_seed_gives_the_same_figures(tmp_path, capsys):
     first, again, other = (run_json(tmp_path, "random", "--seed", seed) for seed in (1, 1, 2))
     assert first == again != other
-    assert capsys.readouterr().out.startswith("random on the frozen set: 7000 positions, 7000 of them decisive\n")
+    assert capsys.readouterr().out.startswith("random on the frozen set: 7000 positions\n")
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from types import MappingProxyType
+from typing import Annotated, TypeVar
 
 import tyro
 
@@ -25,7 +26,8 @@ from alphazero.commands.options import (
 from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError, count_of
 from alphazero.machine import count_cores
-from alphazero.matches.judge import Judge, Judgement, describe, open_players, title_of
+from alphazero.matches.judge import Judgement, describe, open_players, simulations_of, title_of
+from alphazero.matches.labelled import Labelled
 from alphazero.players.contestants import load_game
 from alphazero.players.player import Player
 from alphazero.progress import Progress
@@ -119,37 +121,28 @@ class JudgeConfig(ScoreOptions):
     positions: Path | None = None
     """Score on the positions of this file instead: moves or a board in each line, and perhaps the exact score."""
 
-    def players(self, loaded: LoadedGame) -> list[Player]:
-        """The contestant with each number of simulations that it takes; raises InputError, also for files there are."""
-        spare_files(self.overwrite, self.json)
-        return open_players(self.contestant, loaded, self.simulations, seed=self.seed, threads=self.threads)
-
 
 def report(
     config: JudgeConfig,
-    players: Sequence[Player],
-    judge: Judge,
-    *,
-    about: str,
-    phases: Mapping[str, tuple[int, int]],
-    entry: Callable[[Player, Judgement], dict[str, Any]],
-    details: Callable[[Judgement], str] = lambda _: "",
+    loaded: LoadedGame,
+    labelled: Labelled,
+    judge: Callable[[Player, Labelled, Callable[[float], None]], Judgement],
+    phases: Mapping[str, tuple[int, int]] = MappingProxyType({}),
+    details: Callable[[Judgement], str] = lambda judgement: "",
 ) -> None:
-    """Judges the players; prints and writes all that the options ask for.
-
-    `about` says what the positions are; `entry` is one of the file of `--json`.
-    """
-    judgements, name = [], config.contestant.text
-    for player in players:
+    """Judges the contestant with each number of simulations; prints and writes all that the options ask for."""
+    spare_files(config.overwrite, config.json)
+    name, judged, entries = config.contestant.text, [], []
+    for player in open_players(config.contestant, loaded, config.simulations, seed=config.seed, threads=config.threads):
         with Progress(player.name) as progress:
             show = progress.show
-            judgements.append(judge(player, lambda done, show=show: show(done, f"{done:.0%}")))  # type: ignore[misc]
-    judged = list(zip(players, judgements, strict=True))
+            judgement = judge(player, labelled, lambda done, show=show: show(done, f"{done:.0%}"))  # type: ignore[misc]
+        judged.append(f"\n{describe(player, judgement, phases)}{details(judgement)}")
+        parts = {"by_phase": judgement.by_phase(phases)} if phases else {}
+        entries.append({"contestant": name, "simulations": simulations_of(player), **judgement.figures(), **parts})
     if config.json is not None:
-        write_json(config.json, [{"contestant": name, **entry(*pair)} for pair in judged])
-    print(f"{name} on {about}")
-    for player, judgement in judged:
-        print(f"\n{describe(player, judgement, phases)}{details(judgement)}")
+        write_json(config.json, entries)
+    print(f"{name} on {config.positions or 'the frozen set'}: {len(labelled.states)} positions", *judged, sep="\n")
 
 
 @dataclass(frozen=True)
