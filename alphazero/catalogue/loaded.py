@@ -84,15 +84,15 @@ class LaterPart:
 
     def resolve(self) -> Callable[..., Any]:
         """The function or class; raises GameError that names the part and the file of its SPEC."""
-        if not isinstance(self.part, str):
-            return self.part
-        module_name, _, attribute = self.part.partition(":")
+        found: Any = self.part
         where = getattr(self.holder, "__file__", None) or self.holder.__name__  # a notebook has no file
         with naming(f'{self.words}="{self.part}" in the SPEC of {where}', GameError):
-            module = importlib.import_module(module_name, self.holder.__package__)
-            found = getattr(module, attribute, None)
+            if isinstance(self.part, str):
+                module_name, _, attribute = self.part.partition(":")
+                found = getattr(importlib.import_module(module_name, self.holder.__package__), attribute, None)
             if not callable(found):
-                raise GameError(f"{module.__file__} has no function or class {quote(attribute)}")
+                form = 'a part is one, or text such as ".net:make_net" for the place of one'
+                raise GameError(f"there is no function or class {quote(self.part)}; {form}")
         return found
 
     def __call__(self, *arguments: Any, **settings: Any) -> Any:

@@ -52,10 +52,10 @@ BROKEN = {
     "syntax": ("def\n", "syntax", "SyntaxError"),
     "error": ("1 / 0\n", "error", "ZeroDivisionError"),
     "ultimate": (SPEC.format(games='"tictactoe": ".game:A"', more=""), "ultimate", "declares 'tictactoe', which"),
-    "no_text": (SPEC.format(games='"a": "game.A"', more=""), "no_text", 'text such as ".net:make_net"'),
-    "no_map": ("from alphazero.game.spec import GameSpec\nSPEC = GameSpec(['a'])\n", "no_map", "AttributeError"),
+    "no_text": (SPEC.format(games='"a": "game.A"', more=""), "a", "games['a']=\"game.A\" in the SPEC of"),
+    "no_map": ("from alphazero.game.spec import GameSpec\nSPEC = GameSpec(['a'])\n", "no_map", "must map names"),
     "no_module": (SPEC.format(games='"b": ".rules:A"', more=""), "b", "games['b']=\".rules:A\" in the SPEC of"),
-    "no_class": (SPEC.format(games='"c": ".game:Nothing"', more=""), "c", "no function or class 'Nothing'"),
+    "no_class": (SPEC.format(games='"c": ".game:Nothing"', more=""), "c", "no function or class '.game:Nothing'"),
     "no_game": (SPEC.format(games='"d": ".game:init"', more=""), "d", "must be a Game class"),
     "other_name": (SPEC.format(games='"two": ".game:Other"', more=""), "two", 'name = "two", not "Other"'),
 }

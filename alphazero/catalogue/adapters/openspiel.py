@@ -146,7 +146,7 @@ class OpenSpielGame(PythonGame):
         if last == state.tobytes():  # whoever formats one action often formats all
             return names
         position = self.object_of(state)
-        actions = [] if position.is_terminal() else position.legal_actions()
+        actions = position.legal_actions()
         names = {action: "_".join(position.action_to_string(action).split()) for action in actions}
         counts = Counter(names.values())
         names = {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
