@@ -26,7 +26,7 @@ from alphazero.storage.manifest import check_run_folder
 from alphazero.storage.run_names import choose_folder, new_folder, resolve_checkpoint
 from alphazero.training import run
 from alphazero.training.config import RunConfig
-from alphazero.training.parts.lineup import with_sizes_of
+from alphazero.training.parts.lineup import read_net_settings
 from alphazero.training.run import TrainedRun
 from alphazero.training.selfplay import ValueTargets
 
@@ -131,7 +131,9 @@ def find_preset(name: str | None, loaded: LoadedGame, initial_net: Any) -> RunCo
         raise InvalidSetting(f"preset is the name of a preset ({', '.join(presets)}) or a RunConfig, not {quote(name)}")
     if name not in presets:
         raise UnknownName("preset", name, presets)
-    return with_sizes_of(initial_net, loaded, presets[name]) if isinstance(initial_net, str) else presets[name]
+    if not initial_net or not isinstance(initial_net, str):
+        return presets[name]
+    return replace(presets[name], net=read_net_settings(initial_net, loaded, presets[name]))
 
 
 def load_run(

@@ -46,18 +46,14 @@ class Coach(Run):
     def __init__(
         self, plan: RunPlan, folder: RunFolder, trackers: Sequence[Tracker] = (), stop: threading.Event | None = None
     ):
-        """Set `stop` from any thread, and `run` and `evaluate` raise Stopped within about a second; all generations so
-        far are saved."""
+        """Set `stop` from any thread, and `run` and `evaluate` raise Stopped within about a second."""
         self.plan, self.folder, self.config = plan, folder, plan.config
         self.stop = stop or threading.Event()
         self.pace = Pace(plan.config)
         self._trackers = trackers
 
     def prepare(self) -> None:
-        """Compiles the search, makes the nets and starts the workers; reads the run from its folder, or begins it.
-
-        Raises InputError about what does not fit, before anything of a run that goes on is changed.
-        """
+        """Compiles the search, makes the nets and workers, and reads the run or begins it; raises InputError."""
         plan, found = self.plan, read_saved(self.plan, self.folder)
         logger.info("getting ready")
         manifest, saved = found or (None, None)

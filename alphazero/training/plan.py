@@ -48,8 +48,13 @@ class RunPlan:
                 f"{option('learner.batch_size')} must be {2 * len(self.devices)} or more, since "
                 f"{len(self.devices)} devices share a batch"
             )
-        if self.deterministic:
-            check_determinism(self.config.minutes, len(self.devices))
+        if self.deterministic and self.config.minutes:
+            raise InvalidSetting(
+                f"{option('deterministic')} and {option('minutes')} exclude each other: a time limit depends on the "
+                f"clock; {option('minutes', 0)} takes away the limit that a preset has"
+            )
+        if self.deterministic and len(self.devices) > 1:
+            raise InvalidSetting(f"{option('deterministic')} takes one device: sums on several have no fixed order")
         if self.cluster is not None:
             self.cluster.check(self)
         if len(self.devices) > 1 and self.loaded.load_again is None:
@@ -88,17 +93,6 @@ class RunPlan:
     def device_kinds(self) -> list[str]:
         """`cpu` or `cuda` for each device: a run can go on with other GPUs, if they are as many."""
         return [device.partition(":")[0] for device in self.devices]
-
-
-def check_determinism(minutes: float, num_devices: int) -> None:
-    """Raises InvalidSetting if a run with this time limit, on so many devices, cannot be deterministic."""
-    if minutes:
-        raise InvalidSetting(
-            f"{option('deterministic')} and {option('minutes')} exclude each other: a time limit depends on the clock; "
-            f"{option('minutes', 0)} takes away the limit that a preset has"
-        )
-    if num_devices > 1:
-        raise InvalidSetting(f"{option('deterministic')} takes one device: the order of sums on several is not fixed")
 
 
 def cannot_be_imported(loaded: LoadedGame) -> str:

@@ -11,11 +11,7 @@ from alphazero.training import config
 
 
 def presets(game: Game) -> dict[str, config.RunConfig]:
-    """`quick`: ten minutes on a laptop; `standard`: a night on a laptop, or a GPU in less; `strong`: a GPU.
-
-    The values are those that learn Connect Four fastest (docs/ablations.md), with more simulations where there is more
-    to choose from.
-    """
+    """`quick`: ten minutes on a laptop; `standard`: a night there, or a GPU in less; `strong`: a GPU."""
     wide = game.num_actions > 128  # games are long, and 512 of them would take minutes
     large = game.num_actions > 1024  # where policy targets fill the memory
     # opponents whose time for a move is bounded whatever the game: minimax deeper than `greedy`'s two plies is not

@@ -56,12 +56,15 @@ def make_report(run: Path) -> str:
     if lost := lost_matches(run, saved["settings"], lines[-1]):
         logger.warning("%s", lost)
     figures = [(name.replace("_", " "), f"{x:,.5g}" if isinstance(x, float) else x) for name, x in lines[-1].items()]
+    watch = Watch()
+    found = [(line["generation"], warning) for line in lines for warning in watch.new_warnings(line)]
+    warnings = "".join(f'<li class="warning">generation {number}: {escape(text)}</li>' for number, text in found)
     parts = [
         f"<h1>{escape(saved['game'])}: {escape(run.resolve().name)}</h1>",
         _summary(lines),
         _matches(read_evaluation(run)),
         "<h2>Warnings</h2>",
-        _warnings(lines),
+        f"<ul>{warnings}</ul>" if warnings else "<p>None.</p>",
         "<h2>Pictures</h2>",
         _pictures(lines) if has_matplotlib() else f"<p>{NO_PICTURES}</p>",
         "<h2>The last generation</h2>",
@@ -123,13 +126,6 @@ def _matches(evaluation: Evaluation | None) -> str:
     ]  # fmt: skip
     head = ("opponent", "score", "95% interval", "wins", "draws", "losses", "simulations")
     return f"<h2>Matches of generation {evaluation.generation}</h2>" + make_table(head, rows)
-
-
-def _warnings(lines: Lines) -> str:
-    watch = Watch()
-    found = [(line["generation"], warning) for line in lines for warning in watch.new_warnings(line)]
-    items = "".join(f'<li class="warning">generation {number}: {escape(text)}</li>' for number, text in found)
-    return f"<ul>{items}</ul>" if items else "<p>None.</p>"
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------

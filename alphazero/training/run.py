@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import logging
 import os
 import signal
@@ -38,7 +39,7 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.lineup import check_growth, read_net_settings
 from alphazero.training.parts.scores import describe_matches
-from alphazero.training.parts.trackers import WANDB_FILE, Wandb, check_wandb
+from alphazero.training.parts.trackers import WANDB_FILE, Wandb
 from alphazero.training.plan import Elsewhere, RunPlan
 from alphazero.training.report import make_report
 
@@ -199,8 +200,8 @@ def train(
     saved = read_saved(folder, game_name, config, loaded.game.name) if resume else None
     settings = ReadRun(saved.game if saved else game_name, seed, threads, config).as_dict()
     _check_settings(loaded, config, begins=not saved)
-    if wandb:
-        check_wandb()
+    if wandb and importlib.util.find_spec("wandb") is None:
+        raise InvalidSetting(f"{option('wandb')} needs the package wandb: install it by `pip install wandb`")
     limit_arenas(threads + 1)
     keep_free_memory()
     take_gpu(devices[0])

@@ -1,8 +1,7 @@
-"""Self-play, and a part of the learning, in processes of their own.
+"""Self-play, and a part of the learning, in processes: for rules that run as Python, and for further devices.
 
-For games whose rules run as Python, which on threads would take turns; and for devices other than the run's first. A
-process makes its own game, network and search from the same settings, and gets weights and samples as paths of files.
-Its games do not depend on where it runs: a thread would have played the same ones.
+A process makes its own game, network and search from the same settings, and gets weights and samples as paths of files.
+It plays the games that a thread would have played.
 """
 
 from __future__ import annotations

@@ -42,9 +42,7 @@ class LocalWorkers(Workers):
         self._each = len(evaluators)
         self._total = self._each * len(plan.devices)
         # before the trees take the memory
-        rate, slots = as_many_as_fit(
-            lambda most: self._rate_of_network(evaluators[0], most), self._choose_slots(evaluators[0])
-        )
+        rate, slots = as_many_as_fit(lambda most: self._rate(evaluators[0], most), self._choose_slots(evaluators[0]))
         self._network_rate = len(plan.devices) * rate
         self.all = []
         beside = evaluators[: self._number_of_threads(slots)]
@@ -100,8 +98,6 @@ class LocalWorkers(Workers):
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         return self.together.learn(trainer, job, learn_here)
 
-    # --- making them -------------------------------------------------------------------------------------------------
-
     def _number_of_threads(self, num_slots: int) -> int:
         """The workers of this process, which take turns at Python's lock; all others get processes of their own."""
         plan = self._plan
@@ -129,7 +125,7 @@ class LocalWorkers(Workers):
             return choose_slots(self._kernels, evaluate, plan.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
-    def _rate_of_network(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:
+    def _rate(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:
         """Positions per second that the network of one device evaluates by itself."""
         if isinstance(evaluate, CudaEvaluator):
             return rate_on_device(self._kernels, evaluate, num_slots)

@@ -11,7 +11,6 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +134,6 @@ class Lineup:
         self.go_on_with(games)
         logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
 
-    # --- games in progress -------------------------------------------------------------------------------------------
-
     def games_in_progress(self) -> dict[str, np.ndarray]:
         """The games of all workers; `go_on_with` takes them back."""
         return {f"{name}_{i}": x for i, worker in enumerate(self.workers.all) for name, x in worker.state().items()}
@@ -163,8 +160,6 @@ class Lineup:
             )
         for i, worker in enumerate(self.workers.all):
             worker.restore({name: games[f"{name}_{i}"] for name in worker.state()})
-
-    # --- making them -------------------------------------------------------------------------------------------------
 
     def _make_net(self, sizes: Any) -> NeuralNet:
         net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
@@ -193,11 +188,6 @@ def read_net_settings(name: str, loaded: LoadedGame, like: RunConfig) -> Any:
     net = config_from_dict(RunConfig, {"net": card["net"]}, f"the card of {path}", like).net
     check_announced(path, settings_by_name(net), loaded)
     return net
-
-
-def with_sizes_of(name: str, loaded: LoadedGame, config: RunConfig) -> RunConfig:
-    """The settings with the sizes of the net to begin with, if there is one; raises InputError."""
-    return replace(config, net=read_net_settings(name, loaded, config)) if name else config
 
 
 def check_growth(config: RunConfig, playing: Any) -> None:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.errors import InvalidSetting, StorageError
-from alphazero.invocation import option
 from alphazero.storage.files import read_json_less_seal, write_sealed_json
 from alphazero.storage.formats import WANDB_SEAL, WandbRun
 from alphazero.storage.schema import check
@@ -40,12 +39,6 @@ class TensorBoard:
         with SummaryWriter(self._folder, purge_step=figures["generation"]) as writer:
             for name, value in _numbers(figures).items():
                 writer.add_scalar(name, value, figures["generation"])
-
-
-def check_wandb() -> None:
-    """Raises InvalidSetting if wandb is not installed."""
-    if importlib.util.find_spec("wandb") is None:
-        raise InvalidSetting(f"{option('wandb')} needs the package wandb: install it by `pip install wandb`")
 
 
 class Wandb:

@@ -87,10 +87,7 @@ class SelfPlay(Worker):
         self._begin_games(np.arange(self.num_slots), self._take_numbers(self.num_slots))
 
     def play(self, num_games: int, until: Until = NO_LIMIT, search_anew: bool = True) -> Samples:
-        """As in Worker. When the seconds are over it plays on only with the games that are nearest to their ends.
-
-        Without `search_anew` it goes on with the searches of the last call, whose weights play on.
-        """
+        """As in Worker; in a hurry, with the games nearest to their ends. Without `search_anew` the searches go on."""
         finished = [no_samples(self.kernels.game)]
         begin, before, enough = time.monotonic(), self.num_games, self.num_games + num_games
         hurried, self._finished, self._ended = False, [], []

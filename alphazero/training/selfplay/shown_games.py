@@ -1,8 +1,6 @@
 """A few games of each generation that people can step through: played by a worker, kept in the run folder.
 
-    shown_NNNN.json            at most MOST_GAMES games as records, sealed by their SHA-256
-
-They are for people: nothing else reads them, and a run goes on without them.
+shown_NNNN.json            at most MOST_GAMES games as records, sealed by their SHA-256; nothing else reads them
 """
 
 from __future__ import annotations

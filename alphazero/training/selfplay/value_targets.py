@@ -1,10 +1,7 @@
 """Value targets: what the network should say about the positions of finished games.
 
-The lambda-return is the default. Another target is a function that `az.train` takes as `value_targets`, or that a
-game's module or SPEC holds under that name:
-
-    def outcome_and_search(games: Recordings, settings: SelfPlayConfig) -> np.ndarray:
-        return (games.z + games.values) / 2
+The lambda-return is the default. Another target is a function such as `lambda games, settings: games.z`, which
+`az.train` takes as `value_targets`, or which a game's module or SPEC holds under that name.
 """
 
 from __future__ import annotations
