@@ -119,8 +119,7 @@ CHECKS = (
     ),
     Check(
         "distinct_positions", 0.2, 1.0,
-        too_low="the games repeat each other; raise [self_play.random_plies], or without sequential halving "
-        "[self_play.temperature_plies]",
+        too_low="the games repeat each other; raise [self_play.random_plies] or [self_play.temperature_plies]",
     ),
     Check(
         "policy_entropy", 0.02, float("inf"), from_generation=5,
@@ -133,8 +132,7 @@ CHECKS = (
     ),
     Check(
         "value_calibration_error", 0.0, 0.2, from_generation=5,
-        too_high="the network trusts its values too much or too little; lower [learner.sample_reuse], or raise "
-        "[replay.window_start] to keep older games longer",
+        too_high="the values are too sure or too unsure; lower [learner.sample_reuse] or raise [replay.window_start]",
     ),
     Check(
         "drawn_positions", 0.0, 0.95, from_generation=5,
@@ -146,8 +144,7 @@ CHECKS = (
     ),
     Check(
         "generations_since_promotion", 0, 12,
-        too_high="the gate has refused all candidates since; the network may have learned all it can; if not, raise "
-        "[gate.games] so that it sees smaller differences, or lower [learner.learning_rate]",
+        too_high="perhaps it has learned all it can; if not, raise [gate.games] or lower [learner.learning_rate]",
     ),
 )  # fmt: skip
 
