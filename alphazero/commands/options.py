@@ -150,3 +150,15 @@ class ScoreOptions:
 
     def __post_init__(self) -> None:
         check_options(self)
+
+
+@dataclass(frozen=True)
+class TournamentConfig(TournamentOptions):
+    """Plays a tournament of three or more contestants, and rates them. `alphazero pit --help` says what they can be."""
+
+    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B C ...")] = ()
+    """The contestants; or a file FILE.toml with the contestants and settings, which the options here replace."""
+    gauntlet: bool = False
+    """The first contestant plays all others, and the others do not play each other."""
+    adaptive: bool = False
+    """Pairs whose ratings overlap play up to five times as many games."""

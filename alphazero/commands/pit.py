@@ -9,8 +9,7 @@ from typing import Annotated, Any
 import tyro
 
 from alphazero.api.matches import has_human, results_of
-from alphazero.commands import tournament
-from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, argument, positional
+from alphazero.commands.options import DEFAULT_GAME, Contestant, MatchOptions, TournamentConfig, argument, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of
 from alphazero.game.record import write_records
@@ -58,7 +57,7 @@ class PitConfig(MatchOptions):
         return None if self.sprt is None else Sprt.parse(self.sprt)
 
 
-_MORE = (each.name for each in fields(tournament.TournamentConfig) if each.name not in PitConfig.__dataclass_fields__)
+_MORE = (each.name for each in fields(TournamentConfig) if each.name not in PitConfig.__dataclass_fields__)
 FOR_MORE = {f"--{name.replace('_', '-')}" for name in _MORE}
 """Options of tournaments alone."""
 
@@ -66,6 +65,8 @@ FOR_MORE = {f"--{name.replace('_', '-')}" for name in _MORE}
 def main(argv: list[str]) -> None:
     asked = {word.partition("=")[0] for word in argv}
     if asked & FOR_MORE or len((config := parse(PitConfig, argv, command="pit")).contestants) > 2:
+        from alphazero.commands import tournament  # it imports scipy, which takes as long as all else
+
         tournament.main(argv)
     else:
         play(config)

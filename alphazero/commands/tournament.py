@@ -10,7 +10,14 @@ import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import DEFAULT_GAME, Contestant, TournamentOptions, argument, positional
+from alphazero.commands.options import (
+    DEFAULT_GAME,
+    Contestant,
+    TournamentConfig,
+    TournamentOptions,
+    argument,
+    positional,
+)
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game.record import GameRecord
@@ -23,18 +30,6 @@ from alphazero.tournaments.ladder import FOLDER as LADDER
 from alphazero.tournaments.ladder import THREADS, Ladder
 from alphazero.tournaments.standings import REPORT, Standings, as_text, write_report
 from alphazero.tournaments.tournament import FOLDER, default_folder, make_tournament, play_tournament, read_tournament
-
-
-@dataclass(frozen=True)
-class TournamentConfig(TournamentOptions):
-    """Plays a tournament of three or more contestants, and rates them. `alphazero pit --help` says what they can be."""
-
-    contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B C ...")] = ()
-    """The contestants; or a file FILE.toml with the contestants and settings, which the options here replace."""
-    gauntlet: bool = False
-    """The first contestant plays all others, and the others do not play each other."""
-    adaptive: bool = False
-    """Pairs whose ratings overlap play up to five times as many games."""
 
 
 def main(argv: list[str]) -> None:

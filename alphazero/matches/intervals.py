@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import brentq
-from scipy.special import stdtrit
 
 from alphazero.errors import InvalidSetting, quote
 from alphazero.settings import check_ranges
@@ -108,6 +106,8 @@ def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[f
         return mean, list(score_interval(int(numbers.sum()), 0, n - int(numbers.sum())))
     if n == 1:
         return mean, None
+    from scipy.special import stdtrit  # half as long to import as all else that a match needs
+
     margin = float(stdtrit(n - 1, 0.975) * numbers.std(ddof=1)) / math.sqrt(n)
     return mean, [mean - margin, mean + margin]
 
@@ -179,6 +179,8 @@ def _likeliest(shares: np.ndarray, mean: float) -> np.ndarray:
 
     It is p_i = shares_i / (1 + t (a_i - mean)) with the t that makes its mean `mean` (Van den Bergh, proposition 1.1).
     """
+    from scipy.optimize import brentq  # likewise
+
     distances = PAIR_SCORES - mean
     # every denominator must stay above 0
     low, high = -1 / distances.max(), -1 / distances.min()
