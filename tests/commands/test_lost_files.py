@@ -31,7 +31,7 @@ def run(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
 def ways(run: Path) -> list[list[str]]:
     return [
         [*RESUME, str(run)], ["train", "--game", "tictactoe", "--run", str(run)], ["report", str(run)],
-        ["publish", str(run), "page.html"], ["publish", str(run), "net.safetensors"],
+        ["publish", str(run), "net.safetensors"],
     ]  # fmt: skip
 
 
