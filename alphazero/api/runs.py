@@ -73,16 +73,14 @@ def train(
     >>> run.report().name
     'report.html'
     """
-    _check_arguments(resume, value_targets, cluster, stop)
+    _check_arguments(resume, net, value_targets, cluster, stop)
     if resume and preset is not None:
         raise run.preset_on_resume()
     loaded = registry.tried(game)
     if callable(net):
         loaded = with_net(loaded, net)
-    elif isinstance(net, Mapping):
-        settings["net"] = net
     elif net is not None:
-        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
+        settings["net"] = net
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     devices = choose_devices(device)
     game_name = str(game) if isinstance(game, str | Path) else loaded.game.name  # by which it can be loaded again
@@ -106,7 +104,7 @@ def train(
         )  # fmt: skip
 
 
-def _check_arguments(resume: Any, value_targets: Any, cluster: Any, stop: Any) -> None:
+def _check_arguments(resume: Any, net: Any, value_targets: Any, cluster: Any, stop: Any) -> None:
     """Raises InvalidSetting about what would go unnoticed until the training is under way."""
     if getattr(multiprocessing.current_process(), "_inheriting", False):  # as multiprocessing itself finds out
         raise InvalidSetting(
@@ -116,6 +114,8 @@ def _check_arguments(resume: Any, value_targets: Any, cluster: Any, stop: Any) -
         raise InvalidSetting(
             f"resume must be True or False, not {quote(resume)}: name the run as folder='old', resume=True"
         )
+    if net is not None and not callable(net) and not isinstance(net, Mapping):
+        raise InvalidSetting(f"net holds sizes by name, or is a function from the game to a network, not {quote(net)}")
     if value_targets is not None:
         check_function("value_targets", value_targets, "games", "settings")
     if not isinstance(cluster, str):
