@@ -77,10 +77,9 @@ def train(
     if resume and preset is not None:
         raise run.preset_on_resume()
     loaded = registry.tried(game)
-    if callable(net):
-        loaded = with_net(loaded, net)
-    elif net is not None:
+    if isinstance(net, Mapping):
         settings["net"] = net
+    loaded = with_net(loaded, net) if callable(net) else loaded
     loaded = replace(loaded, value_targets=value_targets or loaded.value_targets)
     devices = choose_devices(device)
     game_name = str(game) if isinstance(game, str | Path) else loaded.game.name  # by which it can be loaded again
