@@ -68,9 +68,6 @@ class Evaluator:
     The cache has `cache_size` entries (rounded up to a power of two), or as many as fit into 256 MB; 0 turns it off.
     An evaluator belongs to one thread. Raises EvaluationError if the network answers with nan,
     inf, a negative prior, or a value outside of [-1, 1].
-
-    One kernel does all that comes before the network and one all that comes after it: a thread that comes back from a
-    kernel may have to wait for Python's lock.
     """
 
     def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20, sees_wins: bool = False):

@@ -223,10 +223,7 @@ class Search:
             self._look_ahead()
 
     def _turn(self, begin: bool) -> None:
-        """Backs up the answers to the walks under way; with `begin`, the next walks begin, whose leaves are evaluated.
-
-        One kernel does both, so that each tree comes from memory once.
-        """
+        """Backs up the answers to the walks under way; with `begin`, begins the next and asks about their leaves."""
         if self._answers is None and not begin:
             return
         answers, self._answers = self._answers or self._no_answers, None

@@ -66,11 +66,7 @@ def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:
 
 @dataclass(frozen=True)
 class BenchmarkConfig(JudgeConfig):
-    """Scores a contestant's moves and values by the exact truth of Connect Four.
-
-    A contestant is a shipped net, a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or
-    solver.
-    """
+    """Scores a contestant's moves and values by the exact truth of Connect Four."""
 
 
 def main(argv: list[str]) -> None:

@@ -56,11 +56,7 @@ def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:
 
 @dataclass(frozen=True)
 class BenchmarkConfig(JudgeConfig):
-    """Scores a contestant's moves and values in Othello endgames by their exact scores.
-
-    A contestant is a shipped net, a checkpoint, a run folder, random, greedy, minimax:DEPTH, mcts:SIMULATIONS or
-    solver.
-    """
+    """Scores a contestant's moves and values in Othello endgames by their exact scores."""
 
     game: str = "othello"
     """othello or othello6."""

@@ -19,7 +19,7 @@ import numpy as np
 from alphazero.catalogue import registry
 from alphazero.commands.rules.benchmark import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
-from alphazero.game.kernels import Kernels, kernels_of
+from alphazero.game.kernels import kernels_of
 from alphazero.matches.judge import canonical_keys
 from alphazero.matches.labelled import Labelled
 from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
@@ -72,7 +72,7 @@ def endgames(game: Othello, seed: int, threads: int) -> Iterator[tuple[np.ndarra
     kernels, solver, rng = kernels_of(game), Solver(game, threads), np.random.default_rng(seed)
     seen: set[tuple[int, ...]] = set()
     for round_seed in count(seed):
-        states = play_until_endgame(game, kernels, rng, round_seed, threads)
+        states = play_until_endgame(game, rng, round_seed, threads)
         keys = canonical_keys(kernels, states)
         scores = solver.move_scores(states)
         worst = np.where(scores == NO_SCORE, 100, scores).min(axis=1)
@@ -82,10 +82,9 @@ def endgames(game: Othello, seed: int, threads: int) -> Iterator[tuple[np.ndarra
                 yield states[row], scores[row]
 
 
-def play_until_endgame(
-    game: Othello, kernels: Kernels, rng: np.random.Generator, seed: int, threads: int
-) -> np.ndarray:
+def play_until_endgame(game: Othello, rng: np.random.Generator, seed: int, threads: int) -> np.ndarray:
     """States `uint64[n, 2]`, each of a game of its own that goes on with 10 to 14 empty squares."""
+    kernels = kernels_of(game)
     states, to_play = kernels.start_states(GAMES_PER_ROUND), np.zeros(GAMES_PER_ROUND, np.int8)
     wanted = rng.choice(EMPTY_SQUARES, GAMES_PER_ROUND)
     epsilons = rng.choice(EPSILONS, GAMES_PER_ROUND)

@@ -2,9 +2,6 @@
 
 The score is positive if the player to move wins, negative if the opponent does, 0 for a draw; its size says how early:
 22 less the number of stones that the winner will have played, which is half the stones left on the board, plus one.
-
-    python -m games.connect4.solver 4453            the board, and the score of every column
-    python -m games.connect4.solver --file FILE     checks a file of lines `moves score`
 """
 
 from __future__ import annotations
