@@ -137,24 +137,14 @@ class Grown:
     def _report(self, position: Position) -> dict[str, Any]:
         with self._lock:
             root, lines = self._analysis.node(()), self._analysis.lines()
+        lines = [replace(line, moves=line.moves[:MOST_MOVES]) for line in lines[:MOST_LINES]]
+        found = [
+            {**vars(line), "word": position.format(line.action), "words": words_of(position, line.moves)}
+            for line in lines
+        ]
         return {
-            "simulations": root.visits,
-            "value": round(root.value, 4),
-            "proven": root.proven,
-            "room": self.room,
-            "lines": [
-                {
-                    "action": line.action,
-                    "word": position.format(line.action),
-                    "visits": line.visits,
-                    "value": round(line.value, 4),
-                    "prior": round(line.prior, 4),
-                    "moves": list(line.moves[:MOST_MOVES]),
-                    "words": words_of(position, line.moves[:MOST_MOVES]),
-                }
-                for line in lines[:MOST_LINES]
-            ],
-        }
+            "simulations": root.visits, "value": root.value, "proven": root.proven, "room": self.room, "lines": found,
+        }  # fmt: skip
 
     def look(self, path: tuple[int, ...]) -> TreeNode:
         """The node that some actions lead to from the root. Raises InputError for a node that the tree has not."""
