@@ -15,7 +15,7 @@ from alphazero.game import Game
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.machine import count_cores
-from alphazero.matches.arena import GAMES_WITH_HUMAN, play_with_human, ready_arena, shown
+from alphazero.matches.arena import GAMES_WITH_HUMAN, play_with_human, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.report import describe, describe_counts, records_of
 from alphazero.matches.result import MatchResult
@@ -182,5 +182,4 @@ def results_of(
             raise InvalidSetting(f"games with a human begin at the start: leave {option('openings')} out")
         yield play_with_human(loaded.game, first, second, GAMES_WITH_HUMAN if games is None else games, seed)
         return
-    arena = ready_arena(loaded, first, second, 100 if games is None else games, seed, openings)
-    yield from shown(arena, f"{first.name} - {second.name}")
+    yield from shown(loaded, first, second, 100 if games is None else games, seed, openings)

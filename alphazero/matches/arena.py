@@ -56,34 +56,30 @@ def get_ready(kernels: Kernels, player: Player) -> None:
         player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
-def ready_arena(
+def shown(
     loaded: LoadedGame, first: Player, second: Player, num_games: int, seed: int, kind: str = "random"
-) -> Arena:
-    """An arena for people to watch: both players have compiled what they need, and what is said of openings is said.
+) -> Iterator[MatchResult]:
+    """The results of a match for people to watch: both players have compiled what they need, and a bar shows progress.
 
-    Raises InputError for a `kind` of openings that the game has not.
+    Raises InputError for a `kind` of openings that the game has not, and says if there are few.
     """
     check_range("the number of games", num_games, 1)
-    balance, game, kernels = balance_of(kind, loaded), loaded.game, kernels_of(loaded.game)
+    balance, kernels = balance_of(kind, loaded), kernels_of(loaded.game)
     for player in (first, second):
         get_ready(kernels, player)
-    if kind == "none":
-        return Arena(kernels, first, second, num_games, seed, opening_plies=0)
-    announce_choice(balance)
-    openings = choose_openings(game, (num_games + 1) // 2, seed, balance)
-    if not (balance and balance.by_net):  # else few were asked for
-        warn_of_few(openings.num_drawn, num_games)
-    return Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
-
-
-def shown(match: Arena, title: str) -> Iterator[MatchResult]:
-    """The results of a match, with a progress bar."""
-    with Progress(title) as progress:
+    openings = Openings(loaded.game, 0, seed)
+    if kind != "none":
+        announce_choice(balance)
+        openings = choose_openings(loaded.game, (num_games + 1) // 2, seed, balance)
+        if not (balance and balance.by_net):  # else few were asked for
+            warn_of_few(openings.num_drawn, num_games)
+    match = Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
+    with Progress(f"{first.name} - {second.name}") as progress:
         for result in match:
             # before games end, their progress is at least the share of the plies that they can have
-            fraction = max(result.num_games, sum(result.moves) / match.max_plies) / match.num_games
+            fraction = max(result.num_games, sum(result.moves) / loaded.game.max_plies) / num_games
             score = f", score {result.score:.1%}" if result.num_games else ""
-            progress.show(min(1.0, fraction), f"{result.num_games} of {match.num_games} games{score}")
+            progress.show(min(1.0, fraction), f"{result.num_games} of {num_games} games{score}")
             yield result
 
 
@@ -121,12 +117,10 @@ class Arena:
         opening_of: Callable[[int], Position] | None = None,
     ):
         check_range("the number of games", num_games, 1)
-        game, num_pairs = kernels.game, (num_games + 1) // 2
         if opening_of is None and opening_plies is None:
-            opening_of = choose_openings(game, num_pairs, seed).of_pair
+            opening_of = choose_openings(kernels.game, (num_games + 1) // 2, seed).of_pair
         elif opening_of is None:
-            opening_of = Openings(game, opening_plies or 0, seed).of_pair
-        self.num_games, self.max_plies = num_games, game.max_plies
+            opening_of = Openings(kernels.game, opening_plies or 0, seed).of_pair
         self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
         numbers = range(num_games) if numbers is None else numbers
         self._waiting: Iterator[int] = iter(numbers)

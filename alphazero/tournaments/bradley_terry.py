@@ -85,11 +85,6 @@ class Ratings:
         _, loss = model.fit(merged[model.places], start, precision)
         return math.copysign(math.sqrt(max(0.0, 2 * (loss - model.loss))), found[i] - found[j])
 
-    def difference(self, i: int, j: int) -> tuple[float, float]:
-        """The rating of i less that of j, and half the width of its 95% interval."""
-        variance = self.covariance[i, i] + self.covariance[j, j] - 2 * self.covariance[i, j]
-        return float(self.elo[i] - self.elo[j]), Z_95 * math.sqrt(max(0.0, variance))
-
     def superiority(self, i: int, j: int) -> float:
         """Probability that i is better than j; never 1, which no games show."""
         return min(float(ndtr(self.evidence(i, j))), math.nextafter(1.0, 0.0))

@@ -12,7 +12,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
 from alphazero.matches.arena import Arena
-from alphazero.matches.openings import AT_ONCE, LEAST_PLIES, Balance
+from alphazero.matches.openings import LEAST_PLIES, Balance
 from alphazero.matches.report import records_of
 from alphazero.matches.result import MatchResult
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
@@ -61,7 +61,7 @@ def test_the_interval_of_two_equal_players_holds_one_half():
 def test_a_match_with_fewer_openings_than_pairs_says_so_before_it_begins(caplog):
     kernels, loaded = KERNELS["tictactoe"], registry.load("tictactoe")
     for num_games, said in ((20, False), (4000, True)):
-        arena.ready_arena(loaded, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1)
+        next(arena.shown(loaded, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), num_games, seed=1))
         assert ("there are only" in caplog.text) == said
     assert "different openings for 2,000 pairs of games, so some are played again" in caplog.text
 
@@ -151,8 +151,7 @@ def test_a_net_chooses_openings_when_games_begin(monkeypatch):
     balance = Balance(lambda states: (drawn.extend(states), np.ones(len(states), bool))[1], by_net=True)
     monkeypatch.setattr(arena, "balance_of", lambda kind, loaded: balance)
     players = RandomPlayer(kernels, 1), RandomPlayer(kernels, 2)
-    match = arena.ready_arena(registry.load("connect4"), *players, 2000, 1, "balanced")
-    assert len(drawn) == AT_ONCE
+    match = arena.shown(registry.load("connect4"), *players, 2000, 1, "balanced")
     result = next(so_far for so_far in match if so_far.num_games)
     assert result.opening_plies == LEAST_PLIES and len(drawn) <= arena.SIDE_BY_SIDE
 
