@@ -11,7 +11,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting, UnknownName, quote, shorten
@@ -19,8 +19,6 @@ from alphazero.invocation import option
 
 if TYPE_CHECKING:
     import torch
-
-    from alphazero.nets.neural_net import NeuralNet
 
 logger = logging.getLogger(__name__)
 
@@ -32,13 +30,9 @@ INFERENCES = "auto", "torch", "openvino", "winograd"
 INFERENCE_VARIABLE = "ALPHAZERO_INFERENCE"
 """The environment variable that chooses one of them for this process and those that it starts."""
 
-_lock = threading.RLock()
+_lock = threading.Lock()
 _types: list[Any] = []
 """torch's type of new tensors as each thread found it that is inside `usual_torch`."""
-_wishes: list[bool] = []
-"""One of each network in training, to add in a fixed order or not: one that does has all of the process do so."""
-_found: list[bool] = []
-"""Whether the process did so when each of them began."""
 
 
 def describe_inference(library: str) -> str:
@@ -151,10 +145,7 @@ def choose_devices(names: str) -> tuple[str, ...]:
 
 @functools.cache
 def _gpus() -> tuple[str, ...]:
-    """The GPUs as the process began with them, each by its number or name on this machine.
-
-    They differ from torch's numbers where CUDA_VISIBLE_DEVICES hides GPUs from this process.
-    """
+    """The GPUs that CUDA_VISIBLE_DEVICES showed this process first, each by its number or name on this machine."""
     import torch
 
     visible, count = os.environ.get("CUDA_VISIBLE_DEVICES", ""), torch.cuda.device_count()
@@ -170,8 +161,7 @@ def name_devices(devices: Sequence[str]) -> list[str]:
 def see_only(device: str) -> str:
     """Makes `cuda:NUMBER` the only GPU that this process sees; returns its name from then on, `cuda`.
 
-    Call it before the process uses a GPU. torch's and numba's current device is that of a thread: with one GPU there is
-    nothing to choose for each thread.
+    Call it before the process uses a GPU. With several, each thread would have to choose one for torch and for numba.
     """
     kind, _, number = device.partition(":")
     if number:
@@ -204,21 +194,3 @@ def bf16_pays(device: torch.device) -> bool:
     if device.type == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     return torch.backends.mkldnn.is_available() and bool(torch.cpu._is_avx512_bf16_supported())
-
-
-def begin_determinism(net: NeuralNet, wanted: bool) -> Callable[[], None]:
-    """Has all networks of this process add in a fixed order, if that is wanted or another training wants it.
-
-    Returns what takes the wish back; the last training to call it leaves everything as it was before the first one.
-    """
-    with _lock:
-        _wishes.append(wanted)
-        _found.append(bool(net.use_determinism(any(_wishes))))
-
-    def end() -> None:
-        with _lock:
-            _wishes.remove(wanted)
-            first = _found.pop()
-            net.use_determinism(any(_wishes) if _wishes else first)
-
-    return end

@@ -22,8 +22,6 @@ from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
 from alphazero.invocation import taking_flags
 from alphazero.matches import arena
-from alphazero.nets import devices
-from alphazero.nets.devices import begin_determinism
 from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training import loop, plan
@@ -295,19 +293,6 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     assert times[1] - times[0] < 1.2 + longest
 
 
-def test_runs_side_by_side_are_deterministic_until_the_last_one_ends(tmp_path, monkeypatch):
-    """Each once gave torch back what it had found: the first to end took it from the others, which then left it on."""
-    loaded = registry.load("tictactoe")
-    net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
-    for name in ("_wishes", "_found"):
-        monkeypatch.setattr(devices, name, [])  # other tests may have left runs open
-    try:
-        first, second, third = (begin_determinism(net, wanted) for wanted in (True, True, False))
-        for end, left in ((third, True), (first, True), (second, False)):
-            end()
-            assert torch.are_deterministic_algorithms_enabled() == left
-        torch.use_deterministic_algorithms(True)
-        train(loaded, replace(CONFIG, generations=1), tmp_path / "run", threads=1)
-        assert torch.are_deterministic_algorithms_enabled(), "a run gives torch back what it has found"
-    finally:
-        torch.use_deterministic_algorithms(False)
+def test_a_deterministic_run_gives_torch_back_what_it_has_found(tmp_path):
+    train(registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run", threads=1, deterministic=True)
+    assert not torch.are_deterministic_algorithms_enabled()

@@ -20,7 +20,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InvalidSetting, RunFolderError, count_of
 from alphazero.game.kernels import kernels_of
 from alphazero.invocation import option
-from alphazero.nets.devices import begin_determinism, wanted_inference
+from alphazero.nets.devices import wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_apart
 from alphazero.players.contestants import check_announced, find_net
 from alphazero.settings import config_from_dict
@@ -163,7 +163,8 @@ class Lineup:
 
     def _make_net(self, sizes: Any) -> NeuralNet:
         net = self.plan.loaded.make_net(self.plan.loaded.game, settings_by_name(sizes))
-        self._at_end.callback(begin_determinism(net, self.plan.deterministic))
+        if self.plan.deterministic:
+            self._at_end.callback(net.use_determinism, net.use_determinism(True))
         net.use_device(self.plan.device_kinds[0])
         self.inference = net.use_inference(self.inference)
         return net
