@@ -26,6 +26,12 @@ MOST_ERROR = 1e-3
 SEEDS = 7_481, 9_203
 """For random weights and observations: neither is a user's, as 0, which would make them the module's own numbers."""
 CONVOLUTIONS = nn.Conv2d, nn.ConvTranspose2d
+Answers = tuple[np.ndarray, np.ndarray]
+"""Logits and values."""
+
+
+class CannotConvert(NetError):
+    """A library is not installed, or cannot take over this module."""
 
 
 def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,10 +46,7 @@ def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
 
 
 def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> None:
-    """Raises NetError, in one sentence, unless the module works as a policy and value network for `observations`.
-
-    It must do so for one of them as well, where `squeeze` would take the batch's dimension away, too.
-    """
+    """Raises NetError unless the module works as a policy and value network for `observations`, and for one of them."""
     name = type(module).__name__
     tensors = (*module.parameters(), *module.buffers())
     if any(is_lazy(tensor) or tensor.is_inference() for tensor in tensors):
@@ -51,38 +54,31 @@ def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> N
             f"{name} has weights without a shape, or of `torch.inference_mode`: make it outside of that, and call it "
             f"once before with torch.zeros({', '.join(map(str, observations.shape))})"
         )
+    wanted = f"{name} must give policy logits of shape [n, {num_actions}] and values of shape [n], finite "
+    wanted += f"floating-point numbers, for observations of shape [n, {', '.join(map(str, observations.shape[1:]))}]"
     try:
         copied = copy.deepcopy(module).float().eval()
+        with torch.no_grad():
+            answers = [copied(batch.clone()) for batch in (observations, observations[:1])]
     except Exception as error:
-        raise _failure(f"{name} cannot be copied", error) from error
+        if is_out_of_memory(error):
+            raise
+        reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
+        raise NetError(f"{wanted}, and so must its copies; it fails by {reason}") from error
     if others := [key for key, value in copied.state_dict().items() if not isinstance(value, Tensor)]:
         raise NetError(
             f"{name} must have only tensors in its state_dict, as the files of nets do, not {listed(others)}"
         )
-    for batch in (observations, observations[:1]):
-        count = len(batch)
-        wanted = f"{name} must give policy logits of shape {[count, num_actions]} and values of shape {[count]}, "
-        wanted += f"finite floating-point numbers, for observations of shape {list(batch.shape)}"
-        try:
-            with torch.no_grad():
-                outputs = copied(batch.clone())
-        except Exception as error:
-            raise _failure(f"{wanted}, but fails", error) from error
+    for count, outputs in zip((len(observations), 1), answers, strict=True):
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
         found = [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs]
         shapes = [tuple(x.shape) for x in outputs if isinstance(x, Tensor) and x.is_floating_point()]
         values = [(count,), (count, 1), *[()] * (count == 1)]
         if len(outputs) != 2 or shapes not in [[(count, num_actions), each] for each in values]:
-            raise NetError(f"{wanted}; it gives {' and '.join(found).replace('torch.', '') or 'nothing'}")
+            given = " and ".join(found).replace("torch.", "") or "nothing"
+            raise NetError(f"{wanted}; it gives, for n = {count}, {given}")
         if not all(bool(torch.isfinite(x).all()) for x in outputs):
             raise NetError(f"{wanted}; it gives numbers that are not finite")
-
-
-def _failure(what: str, error: Exception) -> NetError:
-    """One sentence that ends with the error; raises the error itself if memory is full."""
-    if is_out_of_memory(error):
-        raise error
-    return NetError(f"{what}: {type(error).__name__}: {' '.join(str(error).split()):.300}")
 
 
 def answers_of(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor] | None:
@@ -118,6 +114,21 @@ def are_alike(found: Sequence[Any], expected: Sequence[Any]) -> bool:
     for one, other in zip(map(np.asarray, found), map(np.asarray, expected), strict=True):
         error = MOST_ERROR * max(1.0, float(np.abs(other, where=np.isfinite(other), out=np.zeros_like(other)).max()))
         if one.shape != other.shape or not np.allclose(one, other, atol=error, equal_nan=True):
+            return False
+    return True
+
+
+@torch.inference_mode(False)
+@torch.no_grad()
+def answers_as(module: nn.Module, shape: Sequence[int], answer: Callable[[nn.Module, np.ndarray], Answers]) -> bool:
+    """`answer` gives the module's logits and values for two random observations of that shape, but for rounding.
+
+    It must do so with random weights, too: those of now may hide what the next ones show.
+    """
+    observations = random_observations(shape)
+    for each in (with_random_weights(module), module):
+        expected = answers_of(each, observations)
+        if expected is None or not are_alike(answer(each, observations.numpy()), expected):
             return False
     return True
 
@@ -162,8 +173,7 @@ def lay_out(module: nn.Module, layout: torch.memory_format) -> nn.Module:
 def fold(module: nn.Module) -> nn.Module:
     """Folds every batch norm that follows a convolution in an `nn.Sequential` into it, in place.
 
-    Layers of other classes stay as they are. A layer whose filters are computed from its weights computes them now, in
-    its method `fold_filters`, if it has one.
+    A layer whose filters are computed from its weights computes them now, in its method `fold_filters`, if it has one.
     """
     for child in module.modules():
         if isinstance(child, nn.Sequential):

@@ -35,17 +35,17 @@ ARGUMENTS = {
 }
 """The names of torch's arguments, in its order."""
 
-Convolve = Callable[[Tensor, Tensor, Tensor | None, list[int] | str, bool], Tensor | None]
-"""The convolution of `x [n, C, H, W]` by a weight, with a bias and padding, transposed or not; stride, dilation and
-groups are 1. None where torch is to compute it."""
-
 _convolve, _add_gradients = of_fixed_types(convolve_boards), of_fixed_types(add_gradients)
 
 
 class Convolutions(TorchFunctionMode):
-    """While a thread has entered it, convolutions are those of a function."""
+    """While a thread has entered it, convolutions are those of a function.
 
-    def __init__(self, convolve: Convolve):
+    It gets `x [n, C, H, W]`, the weight, the bias or None, the padding, and whether it is transposed; stride, dilation
+    and groups are 1. It gives None where torch is to compute the convolution.
+    """
+
+    def __init__(self, convolve: Callable[..., Tensor | None]):
         super().__init__()
         self._convolve = convolve
 
@@ -77,14 +77,11 @@ def pair(number: int | Sequence[int]) -> list[int]:
     return numbers * 2 if len(numbers) == 1 else numbers
 
 
-def are_fast() -> bool:
-    """Winograd's kernels are compiled, for a processor that they suit."""
-    return hasattr(convolve_boards, "compile") and has_fma()
-
-
-def fastest(dtype: torch.dtype) -> Convolve | None:
+def fastest(dtype: torch.dtype) -> Callable[..., Tensor | None] | None:
     """The convolutions for a processor that learns in that type; None: torch's."""
-    return side_by_side if dtype == torch.bfloat16 else by_winograd if are_fast() else None
+    if dtype == torch.bfloat16:
+        return side_by_side
+    return by_winograd if hasattr(convolve_boards, "compile") and has_fma() else None
 
 
 def compile_convolutions(dtype: torch.dtype) -> None:
@@ -209,17 +206,10 @@ def by_winograd(
     x: Tensor, weight: Tensor, bias: Tensor | None, padding: list[int] | str, transposed: bool
 ) -> Tensor | None:
     """3x3 convolutions of float32 that keep height and width; wrong shapes get torch's own sentence."""
-    if (
-        transposed
-        or not x.dtype == weight.dtype == torch.float32
-        or x.shape[1:2] != weight.shape[1:2]
-        or (bias is not None and bias.shape != weight.shape[:1])
-        or x.device.type != "cpu"
-        or torch.is_autocast_enabled("cpu")
-        or weight.shape[2:] != (3, 3)
-        or any(channels % PANEL for channels in weight.shape[:2])
-        or padding not in ("same", [1, 1])
-    ):
+    in_float32 = x.dtype == weight.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    in_panels = not any(channels % PANEL for channels in weight.shape[:2])
+    is_valid = weight.shape[1:] == (*x.shape[1:2], 3, 3) and (bias is None or bias.shape == weight.shape[:1])
+    if transposed or padding not in ("same", [1, 1]) or not (in_float32 and in_panels and is_valid) or x.is_cuda:
         return None
     result: Tensor = WinogradConvolution.apply(x, weight)
     return result if bias is None else result + bias[:, None, None]

@@ -9,7 +9,6 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -59,33 +58,24 @@ class CudaUpdates:
             self._capture(update, batch)
         if not replays or self._replay is None:
             return update(batch, self._rate, self._share)
-        for mine, new in zip(self._inputs, _arrays(batch), strict=True):
+        for mine, new in zip(self._inputs, vars(batch).values(), strict=True):
             mine.copy_(torch.as_tensor(new))
         self._replay()
         return [result.clone() for result in self._results]  # the next replay writes into the same memory
 
     def _capture(self, update: Update, batch: Batch) -> None:
         try:
-            self._inputs = [torch.as_tensor(array, device=self._device).clone() for array in _arrays(batch)]
+            self._inputs = [torch.as_tensor(array, device=self._device).clone() for array in vars(batch).values()]
 
             def launch() -> None:
                 self._results = update(Batch(*self._inputs), self._rate, self._share)
 
-            self._replay = captured(launch, self._device)
+            with CAPTURING:
+                self._replay = capture(launch, torch.cuda.Stream(self._device))
         except Exception as error:  # torch and CUDA raise many kinds
             self._fails, self._inputs, self._results = True, [], ()
             reason = "the GPU's memory is full" if is_out_of_memory(error) else quote(str(error), 200)
             logger.warning("this network's updates cannot be replayed as a graph, and take longer: %s", reason)
-
-
-def _arrays(batch: Batch) -> tuple[Any, ...]:
-    return batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets
-
-
-def captured(launch: Callable[[], None], device: torch.device) -> Callable[[], None]:
-    """Everything that `launch` sends to the device, as one graph."""
-    with CAPTURING:
-        return capture(launch, torch.cuda.Stream(device))
 
 
 def capture(launch: Callable[[], None], stream: torch.cuda.Stream) -> Callable[[], None]:

@@ -114,10 +114,7 @@ class NeuralNet(ABC):
         return "its own library"
 
     def use_threads(self, count: int) -> int:
-        """Sets the number of processor threads for this thread's network calls; returns the number before.
-
-        By default nothing happens.
-        """
+        """Sets the processor threads for this thread's network calls, if it can; returns the number before."""
         return count
 
     def use_determinism(self, wanted: bool) -> bool:
@@ -159,10 +156,7 @@ class Trainer(ABC):
 
     @abstractmethod
     def save(self, path: Path) -> dict[str, Any]:
-        """Writes all that learning needs to go on as if never stopped; returns the card.
-
-        Use `save_checkpoint`, as in `NeuralNet.save`.
-        """
+        """Writes all that learning needs to go on as if never stopped, as `NeuralNet.save` does; returns the card."""
 
     @abstractmethod
     def load(self, path: Path) -> None:

@@ -47,10 +47,7 @@ class NetConfig:
 
 
 def least_weights(settings: Mapping[str, Any], game: Game, own_policy: bool) -> int:
-    """Almost all weights of a network with these settings, and no more than it has; 0 if they are of another network.
-
-    `own_policy`: the network has a policy head of its own, which is not counted.
-    """
+    """Almost all weights of a network of these sizes, without an `own_policy`; 0 if they are of another network."""
     try:
         config = config_from_dict(NetConfig, settings, "net")
     except InvalidSetting:
@@ -77,8 +74,7 @@ def rectified(layer: nn.Sequential, x: Tensor, added: Tensor | None = None) -> T
 class Block(nn.Module):
     """A residual block of two 3x3 convolutions: `[n, C, H, W]` to the same shape.
 
-    With a `bottleneck` they have fewer channels, and are between 1x1 convolutions. After He et al. 2016, who have one
-    3x3 convolution there.
+    With a `bottleneck` of fewer channels they are between 1x1 convolutions, as the one of He et al. 2016.
     """
 
     def __init__(self, channels: int, bottleneck: int):

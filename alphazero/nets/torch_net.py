@@ -20,6 +20,7 @@ from alphazero.errors import CheckpointError, NetError, UnknownName, quote, shor
 from alphazero.game import Game
 from alphazero.invocation import option
 from alphazero.nets.any_module import (
+    CannotConvert,
     answers_of,
     check_module,
     choose_form,
@@ -30,7 +31,7 @@ from alphazero.nets.any_module import (
     to_arrays,
 )
 from alphazero.nets.devices import INFERENCES, bf16_pays, has_amx, say_once, usual_torch
-from alphazero.nets.kernels.library import CannotConvert, checked_masks, to_priors
+from alphazero.nets.kernels.layer_kernels import checked_masks, to_priors
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
@@ -49,12 +50,8 @@ TURNS = 12
 PATIENCE = 0.4
 """Seconds."""
 Inference = OpenVinoInference | WinogradInference
-"""A library's answers for a frozen module: `observations float32[n, P, H, W]` to `logits float32[n, A], float32[n]`.
-
-Threads may ask side by side. The same batch has the same answers, bit for bit."""
+"""Answers `observations float32[n, P, H, W]` by logits and values, to several threads side by side."""
 LIBRARIES: tuple[type[Inference], ...] = (OpenVinoInference, WinogradInference)
-Ask = Callable[[np.ndarray], Any]
-"""Answers for `observations float32[n, P, H, W]`."""
 
 
 @functools.cache
@@ -90,10 +87,7 @@ class TorchNet(NeuralNet):
 
     @usual_torch()
     def __init__(self, game: Game, module: nn.Module, settings: Mapping[str, Any] | None = None):
-        """The module is kept, and becomes float32 in place. `settings`: those that `make_net` makes such a module from.
-
-        The card keeps the settings under `net`.
-        """
+        """The module is kept, and becomes float32. The card keeps `settings`, from which `make_net` makes it."""
         if not (isinstance(game, Game) and isinstance(module, nn.Module)):
             given = f"{type(game).__name__} and a {type(module).__name__}"
             raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
@@ -198,11 +192,9 @@ class TorchNet(NeuralNet):
                     if name != "auto":
                         raise
                     say_once(f"{error}; another library answers")
-        if name == "auto" and made:
-            with on_one_thread(self):
-                self._inference = fastest(made, self._ask_torch, np.repeat(self._example[:1].numpy(), CHUNK, axis=0))
-        elif made:
-            self._inference = made[0]
+        with on_one_thread(self):
+            batch = np.repeat(self._example[:1].numpy(), CHUNK, axis=0)
+            self._inference = fastest(made, self._ask_torch, batch) if name == "auto" else made[0]
         return "torch" if self._inference is None else self._inference.name
 
     def frozen_float(self) -> nn.Module:
@@ -268,9 +260,11 @@ class TorchNet(NeuralNet):
 
 
 @torch.inference_mode()
-def fastest(libraries: Sequence[Inference], by_torch: Ask, observations: np.ndarray) -> Inference | None:
+def fastest(
+    libraries: Sequence[Inference], by_torch: Callable[[np.ndarray], Any], observations: np.ndarray
+) -> Inference | None:
     """Whichever answers soonest, by the best of several turns; None: torch."""
-    asks: dict[Inference | None, Ask] = {None: by_torch, **{library: library for library in libraries}}
+    asks = {None: by_torch, **{library: library for library in libraries}}
     times = dict.fromkeys(asks, math.inf)
     begun = time.perf_counter()
     for turn in range(TURNS):
@@ -296,14 +290,13 @@ class TorchCudaEvaluator(CudaEvaluator):
 
     def __init__(self, net: TorchNet):
         self.net: TorchNet = net
-        self._arrays: tuple[Any, ...] = ()
-        self._tensors: list[Tensor] = []
+        self._arrays: tuple[Any, ...] = (None,) * 4
 
     @usual_torch(in_all_threads=False)
     @torch.inference_mode()
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:
         arrays = (planes, legal_masks, priors, values)
-        if len(self._arrays) == 0 or any(new is not old for new, old in zip(arrays, self._arrays, strict=True)):
+        if any(new is not old for new, old in zip(arrays, self._arrays, strict=True)):
             self._arrays = arrays
             self._tensors = [torch.as_tensor(array, device=self.net.device) for array in arrays]  # the same memory
         observations, masks, weights, results = self._tensors

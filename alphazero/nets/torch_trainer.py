@@ -52,10 +52,7 @@ class Taught(Protocol):
 
 
 class TorchTrainer(Trainer):
-    """Learns weights, whose moving average is the network's module.
-
-    Weights and their updates are float32; where the hardware multiplies bf16, passes through the network are bf16.
-    """
+    """Learns float32 weights, whose moving average is the network's module; passes are bf16 where hardware has that."""
 
     def __init__(self, net: Taught, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
         self.net, self.device = net, str(net.device)
@@ -165,15 +162,14 @@ class TorchTrainer(Trainer):
         self, replica: nn.Module, batch: Batch, piece: slice
     ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
         """The share of a piece of the batch in the two losses and in the gradient."""
-        given = (
-            torch.as_tensor(array[piece], device=self.net.device)
-            for array in (batch.observations, batch.legal_masks, batch.policy_targets, batch.value_targets)
-        )
+        given = (torch.as_tensor(array[piece], device=self.net.device) for array in vars(batch).values())
         # a tensor of torch.inference_mode has no gradients, but its copy has
         observations, masks, policies, values = (each.clone() if each.is_inference() else each for each in given)
         replica.train()
         reduced = self.dtype == torch.bfloat16
-        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=reduced), self._convolutions():
+        faster = None if self._on_gpu else fastest(self.dtype)
+        mode = Convolutions(faster) if faster else contextlib.nullcontext()
+        with torch.autocast(self.net.device.type, torch.bfloat16, enabled=reduced), mode:
             logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
@@ -183,17 +179,9 @@ class TorchTrainer(Trainer):
         made = (torch.zeros_like(p) if g is None else g for p, g in zip(self.parameters, gradients, strict=True))
         return tuple(loss.detach() for loss in found), tuple(made)
 
-    def _convolutions(self) -> contextlib.AbstractContextManager[Any]:
-        """Inside, convolutions are ours where these are faster than torch's."""
-        faster = None if self._on_gpu else fastest(self.dtype)
-        return contextlib.nullcontext() if faster is None else Convolutions(faster)
-
     @torch.no_grad()
     def _new_buffers(self, parts: int) -> list[Tensor]:
-        """New buffers, as of batch norms: the mean over the first replicas, or our share of it.
-
-        Whole numbers, which count updates, are the same everywhere.
-        """
+        """New buffers: means over the first replicas, or our share of them. Counts of updates are alike everywhere."""
         all_of = [list(replica.buffers()) for replica in self.replicas[:parts]]
         floating = [i for i, buffer in enumerate(all_of[0]) if buffer.dtype.is_floating_point]
         if floating:

@@ -82,8 +82,8 @@ def program_of(net: NeuralNet, game: Game) -> Program:
         raise NetError(f"a web page runs only networks of torch, and this one is a {type(net).__name__}")
     module = net.frozen_float().cpu()
     try:
-        program = layers_of(module, game.observation_shape)
         check_layers(module, game.observation_shape)
+        program = layers_of(module, game.observation_shape)
     except NetError as error:
         raise NetError(f"a web page cannot run this network: {error}") from error
     return _Writer().program(program)

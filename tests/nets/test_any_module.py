@@ -10,7 +10,6 @@ import torch
 from torch import nn
 
 from alphazero.errors import NetError
-from alphazero.nets.onnx_export import to_onnx
 from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4
 from games.tictactoe.game import TicTacToe
@@ -121,20 +120,6 @@ class StandardizedConvolution(nn.Conv2d):
         return self._conv_forward(x, weight / weight.std(dim=(1, 2, 3), keepdim=True), self.bias)
 
 
-class DoublingNorm(nn.BatchNorm2d):
-    def forward(self, x):
-        return 2 * super().forward(x)
-
-
-class Backwards(nn.Sequential):
-    """Not in the order in which its layers were given."""
-
-    def forward(self, x):
-        for layer in reversed(self):
-            x = layer(x)
-        return x
-
-
 def hooked(layer):
     layer.register_forward_hook(lambda layer, inputs, output: output.square())
     return layer
@@ -143,14 +128,14 @@ def hooked(layer):
 class Normed(nn.Module):
     """A batch norm that has seen positions after a convolution, in a sequence."""
 
-    def __init__(self, convolution, norm=nn.BatchNorm2d, sequence=nn.Sequential):
+    def __init__(self, convolution):
         super().__init__()
-        norm = norm(8)
+        norm = nn.BatchNorm2d(8)
         nn.init.uniform_(norm.running_mean, -1, 1)
         nn.init.uniform_(norm.running_var, 0.5, 2)
         nn.init.uniform_(norm.weight, 0.5, 2)
         nn.init.uniform_(norm.bias, -1, 1)
-        self.stem = nn.Sequential(nn.Conv2d(PLANES, 8, 3, padding=1), sequence(convolution, norm), nn.ReLU())
+        self.stem = nn.Sequential(nn.Conv2d(PLANES, 8, 3, padding=1), nn.Sequential(convolution, norm), nn.ReLU())
         self.policy, self.value = nn.Linear(8 * CELLS, 7), nn.Linear(8 * CELLS, 1)
 
     def forward(self, x):
@@ -186,10 +171,7 @@ class Overwritten(nn.Module):
 NORMED = {
     "plain": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1)),
     "standardized": lambda: Normed(StandardizedConvolution(8, 8, 3, padding=1)),
-    "spectral norm": lambda: Normed(nn.utils.parametrizations.spectral_norm(nn.Conv2d(8, 8, 3, padding=1))),
     "weight norm": lambda: Normed(nn.utils.parametrizations.weight_norm(nn.Conv2d(8, 8, 3, padding=1))),
-    "another norm": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1), norm=DoublingNorm),
-    "another order": lambda: Normed(nn.Conv2d(8, 8, 3, padding=1), sequence=Backwards),
     "apart": lambda: Apart(nn.Conv2d(8, 8, 3, padding=1)),
     "hook": lambda: Normed(hooked(nn.Conv2d(8, 8, 3, padding=1))),
 }
@@ -255,7 +237,7 @@ class Gives(nn.Module):
         (lambda n: (torch.zeros(n, 9), torch.zeros(n, 3)), r"float32\[2, 9\] and float32\[2, 3\]$"),
         (lambda n: (torch.zeros(9), torch.zeros(1)), r"float32\[9\] and float32\[1\]$"),
         (lambda n: torch.zeros(n, 9), r"float32\[2, 9\]$"),
-        (lambda n: (torch.zeros(n, 9).squeeze(), torch.zeros(n)), r"shape \[1, 9\].*it gives float32\[9\] and float"),
+        (lambda n: (torch.zeros(n, 9).squeeze(), torch.zeros(n)), r"n = 1, float32\[9\] and float"),
         (lambda n: (torch.zeros(n, 9), 0.5), "and a float$"),
         (lambda n: {"policy": torch.zeros(n, 9)}, "a dict$"),
         (lambda n: (torch.zeros(n, 9, dtype=torch.int64), torch.zeros(n)), r"int64\[2, 9\] and"),
@@ -330,7 +312,7 @@ def test_weights_must_have_their_shapes_and_be_able_to_learn():
         TorchNet(GAME, Mlp())
 
 
-def test_a_policy_that_is_a_parameter_and_masks_moves_by_minus_infinity_plays_and_is_exported():
+def test_a_policy_that_is_a_parameter_and_masks_moves_by_minus_infinity_plays():
     """A view of a parameter has gradients even where torch counts none."""
 
     class SamePolicy(nn.Module):
@@ -345,12 +327,11 @@ def test_a_policy_that_is_a_parameter_and_masks_moves_by_minus_infinity_plays_an
     net, position = TorchNet(GAME, SamePolicy()), GAME.start()
     priors, _ = net.evaluate(position.observation[None], position.legal_mask[None])
     assert priors.argmax() == 6
-    assert to_onnx(net, GAME, {})[1] < 1e-4
 
 
 @pytest.mark.filterwarnings("ignore:.*weight_norm.* is deprecated")
 def test_a_module_that_cannot_be_copied_is_told_so():
-    with pytest.raises(NetError, match="^Body cannot be copied: RuntimeError: Only Tensors created explicitly"):
+    with pytest.raises(NetError, match="^Body .* its copies; it fails by RuntimeError: Only Tensors"):
         TorchNet(GAME, Body(nn.utils.weight_norm(nn.Linear(PLANES * CELLS, 8))))
 
 

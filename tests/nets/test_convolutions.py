@@ -88,15 +88,6 @@ def test_layers_learn_the_same(layer, taken, monkeypatch):
         assert (a - b).norm() < 0.02 * b.norm()
 
 
-def test_it_is_over_when_it_is_left():
-    with Convolutions(side_by_side):
-        pass
-    layer = nn.Conv2d(2, 2, 3)
-    y = layer(torch.zeros(1, 2, 5, 5))
-    assert "Convolution" in type(y.grad_fn).__name__ and y.dtype == torch.float32
-    assert type(y.grad_fn).__name__ != "SideBySideConvolutionBackward"
-
-
 @pytest.mark.parametrize("case", ["autocast is off", "float64"])
 def test_what_autocast_leaves_alone_is_left_alone(case):
     dtype = torch.float64 if case == "float64" else torch.float32
@@ -213,12 +204,9 @@ def test_all_others_are_torchs(monkeypatch, module, dtype):
     asked, module = spy(monkeypatch), module.to(dtype)
     x = some_boards(3, module.in_channels, 6, 6).to(dtype)
     with Convolutions(by_winograd):
-        assert torch.equal(module(x), nn.functional.conv2d(x, module.weight, module.bias, *rest(module)))
+        given = module.stride, module.padding, module.dilation, module.groups
+        assert torch.equal(module(x), nn.functional.conv2d(x, module.weight, module.bias, *given))
     assert asked == []
-
-
-def rest(module):
-    return module.stride, module.padding, module.dilation, module.groups
 
 
 def test_bf16_of_autocast_and_an_image_without_a_batch_are_torchs(monkeypatch):
@@ -278,7 +266,7 @@ def test_a_step_of_learning_is_the_one_of_torch(monkeypatch):
         trainer = net.trainer(threads=2)
         asked = spy(monkeypatch)
         if not ours:
-            monkeypatch.setattr(torch_trainer.TorchTrainer, "_convolutions", lambda trainer: torch.enable_grad())
+            monkeypatch.setattr(torch_trainer, "fastest", lambda dtype: None)
         before = [parameter.detach().clone() for parameter in trainer.parameters]
         losses = trainer.train_step(batch, 1e-3)
         assert bool(asked) == ours

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import weakref
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from alphazero.nets.cuda_updates import BEFORE, CudaUpdates
 from alphazero.nets.neural_net import Batch
 from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
-from alphazero.nets.torch_trainer import TorchTrainer
 from games.connect4.game import Connect4
 from tests.nets.batches import random_batch
 
@@ -26,10 +24,12 @@ CPU = torch.device("cpu")
 NET = NetConfig(blocks=2, channels=16, lines=8)
 
 
-def stand_in(launches: list[int]) -> Callable[[Callable[[], None], torch.device], Callable[[], None]]:
-    """Captures nothing, and launches again at each replay; `launches` counts the replays of each graph."""
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Nothing is captured: each replay launches again; this counts the replays of each graph."""
+    launches = list[int]()
 
-    def captured(launch: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    def capture(launch: Callable[[], None], stream: object) -> Callable[[], None]:
         launches.append(0)
 
         def replay() -> None:
@@ -38,7 +38,9 @@ def stand_in(launches: list[int]) -> Callable[[Callable[[], None], torch.device]
 
         return replay
 
-    return captured
+    monkeypatch.setattr(cuda_updates, "capture", capture)
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
+    return launches
 
 
 def batch_of(size: int, fill: float) -> Batch:
@@ -54,9 +56,8 @@ def noting(calls: list[tuple[float, float, float]]) -> cuda_updates.Update:
     return update
 
 
-def test_each_update_gets_its_batch_rate_and_share_and_keeps_its_results(monkeypatch: pytest.MonkeyPatch):
-    launches, calls = list[int](), list[tuple[float, float, float]]()
-    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+def test_each_update_gets_its_batch_rate_and_share_and_keeps_its_results(launches: list[int]):
+    calls = list[tuple[float, float, float]]()
     updates, update = CudaUpdates(CPU), noting(calls)
     results = [updates(update, batch_of(4, i), 0.5 * i, 0.25 * i, replays=True)[0] for i in range(1, 8)]
     assert calls == [(4.0 * i, 0.5 * i, 0.25 * i) for i in range(1, 8)]
@@ -64,9 +65,8 @@ def test_each_update_gets_its_batch_rate_and_share_and_keeps_its_results(monkeyp
     assert launches == [7 - BEFORE], "the first ones are not replayed"
 
 
-def test_another_size_gets_a_graph_of_its_own(monkeypatch: pytest.MonkeyPatch):
-    launches, calls = list[int](), list[tuple[float, float, float]]()
-    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+def test_another_size_gets_a_graph_of_its_own(launches: list[int]):
+    calls = list[tuple[float, float, float]]()
     updates, update = CudaUpdates(CPU), noting(calls)
     for size in (4,) * 5 + (3,) + (4,) * 3 + (6,) * 6:
         updates(update, batch_of(size, 1.0), 1.0, 1.0, replays=True)
@@ -74,9 +74,8 @@ def test_another_size_gets_a_graph_of_its_own(monkeypatch: pytest.MonkeyPatch):
     assert [seen for seen, _, _ in calls] == [4.0] * 5 + [3.0] + [4.0] * 3 + [6.0] * 6
 
 
-def test_without_replays_nothing_is_captured(monkeypatch: pytest.MonkeyPatch):
-    launches, calls = list[int](), list[tuple[float, float, float]]()
-    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+def test_without_replays_nothing_is_captured(launches: list[int]):
+    calls = list[tuple[float, float, float]]()
     updates, update = CudaUpdates(CPU), noting(calls)
     for _ in range(6):
         updates(update, batch_of(4, 1.0), 1.0, 1.0, replays=False)
@@ -87,12 +86,12 @@ def test_without_replays_nothing_is_captured(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_what_cannot_be_captured_is_said_once_and_done_as_before(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    launches: list[int], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ):
-    def refuse(launch: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    def refuse(launch: Callable[[], None], stream: object) -> Callable[[], None]:
         raise RuntimeError("operation not permitted")
 
-    monkeypatch.setattr(cuda_updates, "captured", refuse)
+    monkeypatch.setattr(cuda_updates, "capture", refuse)
     calls = list[tuple[float, float, float]]()
     updates, update = CudaUpdates(CPU), noting(calls)
     for _ in range(8):
@@ -127,17 +126,18 @@ def learned(device: str, replays: bool, updates: int = 12) -> tuple[list[Tensor]
 
 
 @pytest.mark.parametrize("device", ["cpu", pytest.param("cuda", marks=pytest.mark.cuda)])
-def test_replayed_updates_learn_exactly_what_others_learn(device: str, monkeypatch: pytest.MonkeyPatch):
+def test_replayed_updates_learn_exactly_what_others_learn(
+    device: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+):
     """On a GPU the graph itself is tested, in a fixed order of sums."""
     launches = list[int]()
     if device == "cpu":
-        monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
-        monkeypatch.setattr(TorchTrainer, "_convolutions", lambda self: contextlib.nullcontext())
+        launches = request.getfixturevalue("launches")
     elif not torch.cuda.is_available():
         pytest.skip("there is no GPU")
     else:
-        real = cuda_updates.captured
-        monkeypatch.setattr(cuda_updates, "captured", lambda *given: launches.append(0) or real(*given))
+        real = cuda_updates.capture
+        monkeypatch.setattr(cuda_updates, "capture", lambda *given: launches.append(0) or real(*given))
         monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     before = torch.are_deterministic_algorithms_enabled()
     torch.use_deterministic_algorithms(True)
@@ -188,11 +188,8 @@ class Reading(Linear):
 
 
 @pytest.mark.parametrize(("module", "expected"), [(Linear, [3]), (Wavering, [])])
-def test_a_module_is_replayed_only_if_its_class_says_so(
-    module: type[Linear], expected: list[int], monkeypatch: pytest.MonkeyPatch
-):
-    launches, game = list[int](), Connect4()
-    monkeypatch.setattr(cuda_updates, "captured", stand_in(launches))
+def test_a_module_is_replayed_only_if_its_class_says_so(module: type[Linear], expected: list[int], launches: list[int]):
+    game = Connect4()
     trainer = TorchNet(game, module()).trainer()
     trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True
     for i in range(BEFORE + 3):
@@ -208,7 +205,8 @@ def test_the_nets_of_the_games_are_replayed(name: str):
 
 def test_a_trainer_that_nobody_holds_is_freed_at_once(monkeypatch: pytest.MonkeyPatch):
     # as a graph, it holds what was captured and not the function
-    monkeypatch.setattr(cuda_updates, "captured", lambda launch, device: launch() or (lambda: None))
+    monkeypatch.setattr(cuda_updates, "capture", lambda launch, stream: launch() or (lambda: None))
+    monkeypatch.setattr(torch.cuda, "Stream", lambda device: None)
     game = Connect4()
     trainer = TorchNet(game, Linear()).trainer()
     trainer._cuda_updates, trainer._on_gpu = CudaUpdates(CPU), True

@@ -63,7 +63,7 @@ def test_it_learns_one_batch_by_heart():
     torch.manual_seed(0)
     net = make_net(TicTacToe(), {"blocks": 2, "channels": 32})
     trainer = net.trainer()
-    batch = random_batch(TicTacToe(), 32)
+    batch = random_batch(TicTacToe(), 8)
     entropy = -(batch.policy_targets * np.log(np.maximum(batch.policy_targets, 1e-9))).sum(axis=1).mean()
     for _ in range(120):
         found = trainer.train_step(batch, 3e-3)

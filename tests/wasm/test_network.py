@@ -182,10 +182,10 @@ def test_a_network_of_ones_own_answers_as_torch_does(tmp_path: Path):
 @pytest.mark.parametrize(
     ("operation", "reason"),
     [
-        (Reshaped(nn.Conv2d(1, 4, 3), 1, 8, 9), "the operation convolution after a change of shape, and"),
-        (Reshaped(nn.Conv2d(24, 4, (1, 3)), 24, 1, 3), "convolution after a change of shape"),
-        (Reshaped(nn.ConvTranspose2d(2, 4, 3), 2, 6, 6), "convolution after a change of shape"),
-        (lambda x: x * x, "the operation mul of two tensors that depend on the position"),
+        (Reshaped(nn.Conv2d(1, 4, 3), 1, 8, 9), "the operation convolution.default of another form, and"),
+        (Reshaped(nn.Conv2d(24, 4, (1, 3)), 24, 1, 3), "convolution.default of another form"),
+        (Reshaped(nn.ConvTranspose2d(2, 4, 3), 2, 6, 6), "convolution.default of another form"),
+        (lambda x: x * x, "the operation mul.Tensor of another form"),
         (lambda x: x[:, [0, 2, 1]], r"the operation index\.Tensor"),
         (activated_behind_ones_back, r"the operation relu_\.default on a tensor that is used again"),
     ],

@@ -7,11 +7,13 @@ Winograd's (`vector_code.py`), all others sums over taps (`layer_program.py`).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from alphazero.game.kernels import kernel
+from alphazero.errors import NetError
+from alphazero.game.kernels import kernel, of_fixed_types
 from alphazero.nets.kernels.layer_program import RELU, TANH
 from alphazero.nets.kernels.vector_code import PANEL, ROWS, multiply
 from alphazero.nets.kernels.winograd_kernels import (
@@ -168,3 +170,39 @@ def finish(sums, first, length, weights, bias, tensors, added, activation, targe
 def rectified(x):
     """The larger of the number and 0; NaN stays NaN."""
     return np.float32(0.0) if x < np.float32(0.0) else x
+
+
+def to_priors(logits: np.ndarray, values: np.ndarray, legal_masks: np.ndarray) -> None:
+    """Turns `logits float32[n, A]` into priors, 0 where `legal_masks bool[n, A]` is false; cuts values to [-1, 1].
+
+    Both in place. A tenth of the time that torch takes, which counts beside a small network.
+    """
+    _normalize(logits, values, checked_masks(legal_masks, logits.shape))
+
+
+def checked_masks(legal_masks: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """`bool` of that shape; raises NetError for another one, as compiled code would read beyond the end."""
+    masks = np.ascontiguousarray(legal_masks, bool)
+    if masks.shape != tuple(shape):
+        raise NetError(f"legal masks must have the policy's shape {list(shape)}, not {list(masks.shape)}")
+    return masks
+
+
+@kernel
+def normalize(logits, values, legal_masks):
+    """Does the work of `to_priors`."""
+    for i in range(len(logits)):
+        most, total = np.float32(-np.inf), np.float32(0.0)
+        for action in range(logits.shape[1]):
+            if legal_masks[i, action] and logits[i, action] > most:
+                most = logits[i, action]
+        for action in range(logits.shape[1]):
+            logits[i, action] = np.exp(logits[i, action] - most) if legal_masks[i, action] else np.float32(0.0)
+            total += logits[i, action]
+        for action in range(logits.shape[1]):
+            if legal_masks[i, action]:
+                logits[i, action] /= total
+        values[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
+
+
+_normalize = of_fixed_types(normalize)

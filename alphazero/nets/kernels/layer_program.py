@@ -14,16 +14,15 @@ from __future__ import annotations
 import collections
 import math
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from alphazero.errors import NetError, is_out_of_memory
-from alphazero.nets.any_module import Watch, forward
-from alphazero.nets.kernels.library import Answers, answers_as
+from alphazero.errors import NetError
+from alphazero.nets.any_module import Answers, Watch, answers_as, forward
 
 OPERATIONS = ("convolution", "native_batch_norm", "addmm", "mm", "mul", "add")
 RESHAPES = ("view", "_unsafe_view", "squeeze", "unsqueeze", "clone", "alias", "detach")
@@ -98,24 +97,15 @@ class _Value:
     number: int
 
 
-class _Operation(NamedTuple):
-    """One operation of torch, with values in the place of tensors that depend on the observation."""
-
-    name: str
-    """As `relu.default`."""
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    shape: tuple[int, ...]
-    """That of the result, with the batch of one position; of the first one of several."""
+_Operation = tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]
+"""One operation of torch, as `relu.default`: its arguments with values in place of tensors that depend on the
+observation, and the shape of its result, or of the first one, with the batch of one position."""
 
 
 @torch.inference_mode(False)  # in which torch has whole operations for several of ours
 @torch.no_grad()
 def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
-    """The layers of a module on the processor, for observations of that shape.
-
-    Raises UnknownOperation for an operation that is none of these.
-    """
+    """The layers of a module on the processor, for observations of that shape; raises UnknownOperation."""
     observation = torch.zeros(1, *shape)
     operations = list[_Operation]()
     # with the tensors, so that no other gets the number of one
@@ -129,21 +119,14 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
         if any(isinstance(part, _Value) for part in tree_leaves((args, named))):
             tensors = [part for part in tree_leaves(answer) if isinstance(part, Tensor)]
             whole = tuple(tensors[0].shape) if tensors else ()
-            operations.append(_Operation(str(operation).removeprefix("aten."), args, named, whole))
+            operations.append((str(operation).removeprefix("aten."), args, named, whole))
             seen.update({id(tensor): (_Value(len(operations)), tensor) for tensor in tensors})
 
     with Watch(note):
         outputs = [value_of(output) for output in forward(module, observation)]
     if not all(isinstance(output, _Value) for output in outputs):
         raise UnknownOperation("its policy or its value is the same in every position")
-    try:
-        return _LayerWriter(operations, outputs).program(shape)
-    except NetError:
-        raise
-    except Exception as error:  # arguments of a form that the layers do not have
-        if is_out_of_memory(error):
-            raise
-        raise UnknownOperation(f"an operation of it has another form: {' '.join(str(error).split())[:200]}") from error
+    return _LayerWriter(operations, outputs).program(shape)
 
 
 def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
@@ -165,7 +148,7 @@ class _LayerWriter:
         self.layers: list[TapLayer] = []
         self.values: list[Rows] = []
         """The rows of every value."""
-        used = [value for operation in operations for value in tree_leaves((operation.args, operation.kwargs))]
+        used = [value for _, args, named, _ in operations for value in tree_leaves((args, named))]
         self.users = collections.Counter(value for value in (*used, *outputs) if isinstance(value, _Value))
 
     def program(self, shape: tuple[int, int, int]) -> LayerProgram:
@@ -178,11 +161,8 @@ class _LayerWriter:
     def _call(self, operation: _Operation) -> Rows:
         """The rows of the operation's result."""
         name, args, kwargs, whole = operation
-        if whole[:1] != (1,):
-            raise _unknown(f"{name} that takes a position apart")
-        shape = whole[1:]
-        word = name.partition(".")[0]
-        if word in RESHAPES and isinstance(args[0], _Value):
+        word, shape = name.partition(".")[0], whole[1:]
+        if word in RESHAPES and isinstance(args[0], _Value) and whole[:1] == (1,):
             return replace(self.values[args[0].number], shape=shape)
         plain = word.removesuffix("_")  # relu_ works in place
         if plain in ("mul", "add") and not isinstance(args[0], _Value):
@@ -196,17 +176,15 @@ class _LayerWriter:
         operands = [self.values[arg.number] if isinstance(arg, _Value) else arg for arg in args]
         if plain in ACTIVATIONS:
             return self._activated(args[0], operands[0], ACTIVATIONS[plain])
-        return getattr(self, f"_{plain}")(args, shape, *operands)  # type: ignore[no-any-return]
+        try:
+            return getattr(self, f"_{plain}")(args, shape, *operands)  # type: ignore[no-any-return]
+        except (AttributeError, TypeError, ValueError, RuntimeError) as error:
+            raise _unknown(f"{name} of another form") from error
 
-    # --- operations: the arguments with values, the result's shape, then the arguments with rows as torch has them ---
+    # --- operations: the arguments with values, the result's shape, then the arguments with rows as torch has them.
+    # What has another form ends in an error here, or is found by `check_layers`. ---
 
     def _convolution(self, args, shape, x, weight, bias, stride, padding, dilation, transposed, extra, groups):  # type: ignore[no-untyped-def]
-        plain = not (any(step != 1 for step in (*stride, *dilation)) or any(extra))
-        constant = isinstance(weight, Tensor) and not isinstance(bias, Rows)
-        if not constant or weight.ndim != 4 or groups != 1 or (transposed and not plain):
-            raise _unknown("a convolution with groups, of other dimensions, or transposed with a stride or dilation")
-        if len(x.shape) != 3 or x.shape[0] != x.channels or math.prod(x.shape[1:]) != x.cells:
-            raise _unknown("convolution after a change of shape")
         _, height, width = x.shape
         tall, wide = weight.shape[2:]
         stride, padding, dilation = (list(sizes) * (2 // len(sizes)) for sizes in (stride, padding, dilation))
@@ -220,34 +198,26 @@ class _LayerWriter:
         return self._layer(x, taps.T.int() - 1, weight.permute(2, 3, 1, 0).flatten(0, 1), bias, shape, image)
 
     def _native_batch_norm(self, args, shape, x, weight, bias, mean, variance, learns, momentum, epsilon):  # type: ignore[no-untyped-def]
-        if learns or x.shape[0] != x.channels:
-            raise _unknown("a batch norm after a change of shape, or by the statistics of the batch")
         factors = (variance + epsilon).rsqrt() * (1.0 if weight is None else weight)
         return self._scaled(x, factors, (0.0 if bias is None else bias) - mean * factors)
 
     def _addmm(self, args, shape, x, weight, bias=None):  # type: ignore[no-untyped-def]
-        if x.shape != (x.channels * x.cells,) or not isinstance(weight, Tensor) or isinstance(bias, Rows):
-            raise _unknown("a product of matrices for every cell, or of two that depend on the position")
         by_cell = weight.reshape(x.channels, x.cells, -1).transpose(0, 1)
         return self._layer(x, torch.arange(x.cells)[None], by_cell, bias, shape)
 
     _mm = _addmm
 
     def _mul(self, args, shape, x, factor):  # type: ignore[no-untyped-def]
-        if isinstance(factor, Rows):
-            raise _unknown("mul of two tensors that depend on the position")
         return self._scaled(x, _by_channel(factor, x), None)
 
     def _add(self, args, shape, x, other):  # type: ignore[no-untyped-def]
         if not isinstance(other, Rows):
             return self._scaled(x, torch.ones(x.channels), _by_channel(other, x))
         if replace(x, number=0) != replace(other, number=0):
-            raise _unknown("add of tensors of different shapes")
-        order = [rows.number - 1 for rows in (x, other)]
-        pairs = sorted(zip(order, args, (x, other), (other, x), strict=True), key=lambda pair: -pair[0])
-        index, source, later, earlier = pairs[0]
-        if index >= 0 and self._is_free(source) and self.layers[index].residual is None:
-            self.layers[index] = replace(self.layers[index], residual=earlier)
+            raise ValueError("tensors of different shapes")
+        source, later, earlier = (args[0], x, other) if x.number >= other.number else (args[1], other, x)
+        if self._is_free(source) and self.layers[later.number - 1].residual is None:
+            self.layers[later.number - 1] = replace(self.layers[later.number - 1], residual=earlier)
             return later
         return self._scaled(x, torch.ones(x.channels), None, other)
 
@@ -283,6 +253,9 @@ class _LayerWriter:
         used = [tap for tap in range(len(weight)) if image or weight[tap].any()] or [0]
         made = Rows(len(self.layers) + 1, len(cells), weight.shape[2], shape)
         shift = torch.zeros(made.channels) if bias is None else bias
+        fits = weight.shape[:2] == (cells.shape[1], x.channels) and shift.shape == (made.channels,)
+        if not fits or math.prod(shape) != made.cells * made.channels:
+            raise ValueError("it is another sum")
         layer = TapLayer(
             source=x, target=made, cells=np.ascontiguousarray(cells[:, used].int().numpy()),
             weights=np.ascontiguousarray(weight[used].float().numpy()), bias=shift.float().numpy(), image=image,
@@ -292,12 +265,7 @@ class _LayerWriter:
 
 
 def _by_channel(numbers: Any, x: Rows) -> Tensor:
-    """A constant's number for each channel of x.
-
-    Numbers that are the same in all cells now, and may be learned, are found by `check_layers`.
-    """
-    if math.prod(x.shape) != x.channels * x.cells:
-        raise _unknown("a constant for a tensor of another shape")
+    """A constant's number for each channel of x; `check_layers` tries others than those of now, which may be alike."""
     whole = torch.as_tensor(numbers, dtype=torch.float32).broadcast_to(1, *x.shape).reshape(x.channels, x.cells)
     if (whole != whole[:, :1]).any():
         raise _unknown("a constant that differs from cell to cell")

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import is_out_of_memory, listed
+from alphazero.errors import is_out_of_memory
 from alphazero.machine import without_warnings
+from alphazero.nets.any_module import Answers, CannotConvert, answers_as
 from alphazero.nets.devices import has_amx
-from alphazero.nets.kernels.library import Answers, CannotConvert, answers_as
 
 SIZES = 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
@@ -65,10 +65,9 @@ class _Compiled(NamedTuple):
 
 
 class OpenVinoInference:
-    """Answers by OpenVINO.
+    """Answers by OpenVINO, on the thread that asks.
 
-    Threads share compiled networks: of each of SIZES there are as many as threads have used at once. One is compiled
-    in some 0.04 s, when it is first needed, and computes on the thread that asks.
+    Threads share compiled networks, as many of each of SIZES as were used at once. To compile one takes some 0.04 s.
     """
 
     name: ClassVar[str] = "openvino"
@@ -126,7 +125,7 @@ class OpenVinoInference:
         if not alike:
             raise CannotConvert(
                 f"OpenVINO cannot convert {type(module).__name__}: it computes something outside of torch, or at "
-                "random, or uses a weight in two forms"
+                "random, or uses a weight in another form"
             )
 
     def _answer(self, module: nn.Module, observations: np.ndarray) -> Answers:
@@ -142,8 +141,7 @@ class OpenVinoInference:
 
         Converting takes half a second, and torch keeps two megabytes of each module that it has traced for ever. So it
         is done once, with random numbers by which each tensor is found in the result. Tables of whole numbers and masks
-        keep their contents: random ones could not be told apart. Raises CannotConvert if a tensor is used in another
-        form, as filters made of it are.
+        keep their contents: random ones could not be told apart.
         """
         probe = copy.deepcopy(module)
         generator = torch.Generator().manual_seed(0)
@@ -164,11 +162,6 @@ class OpenVinoInference:
                 constant = self._library.op.Constant(array.reshape(node.data.shape), shared_memory=True)
                 for user in node.output(0).get_target_inputs():
                     user.replace_source_output(constant.output(0))
-        if missing := [name for name in names.values() if name not in arrays]:
-            raise CannotConvert(
-                f"OpenVINO has no place for new weights of {type(module).__name__}: it uses {listed(missing, 4)} in "
-                "another form"
-            )
         return model, arrays
 
     def _take(self, size: int) -> _Compiled:

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from alphazero.errors import NetError
 from alphazero.game.kernels import of_fixed_types
+from alphazero.nets.any_module import CannotConvert
 from alphazero.nets.kernels.layer_kernels import POSITIONS, PackedLayer, Workspace, run_network
 from alphazero.nets.kernels.layer_program import LayerProgram, Rows, TapLayer, check_layers, layers_of
-from alphazero.nets.kernels.library import CannotConvert
 from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma, matrices, tile_length
 from alphazero.nets.kernels.winograd_kernels import TILE, transform_filters
 
@@ -30,16 +30,13 @@ class WinogradInference:
     name: ClassVar[str] = "winograd"
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool = False):
-        """`example float32[n, P, H, W]`. Raises CannotConvert for a module with operations that it does not know.
-
-        Numbers are float32 also with `bf16`.
-        """
+        """`example float32[n, P, H, W]`; numbers are float32 also with `bf16`. Raises CannotConvert."""
         if not hasattr(run_network, "compile") or not has_fma():
             raise CannotConvert("our own kernels are slow without numba, and on a processor without FMA")
         _, planes, height, width = example.shape
         self._shape = planes, height, width
-        self.set_weights(module)
         self._ask(check_layers, module)
+        self.set_weights(module)
 
     def set_weights(self, module: nn.Module) -> None:
         self._network = _Packer(self._ask(layers_of, module)).network()
@@ -76,10 +73,7 @@ class _Packer:
 
     def __init__(self, program: LayerProgram):
         self._program = program
-        self._tables: dict[bytes, int] = {}
-        self._num_entries = 0
-        self._weights: list[np.ndarray] = []
-        self._num_weights = 0
+        self._tables, self._weights = [np.zeros(1, np.int32)], list[np.ndarray]()
         self._num_spread = self._num_products = 1
 
     def network(self) -> tuple[tuple[Any, ...], int, tuple[int, ...]]:
@@ -88,9 +82,9 @@ class _Packer:
         widths = [_up(rows.channels) for rows in (program.observation, *(layer.target for layer in program.layers))]
         self._starts, num_tensors = _places(program, max(widths))
         steps = np.array([self._step(layer) for layer in program.layers], np.int64)
-        tables = np.frombuffer(b"".join(self._tables) or bytes(4), np.int32)
         policy, value = self._places_of(program.policy), self._places_of(program.value, 1)
-        arguments = steps, tables, np.concatenate(self._weights), (self._starts[0], widths[0]), policy, value
+        tables, weights = np.concatenate(self._tables), np.concatenate(self._weights)
+        arguments = steps, tables, weights, (self._starts[0], widths[0]), policy, value
         widest, taps = max(widths), max(int(step[7]) for step in steps)
         sizes = (
             num_tensors, self._num_spread, self._num_products, TILE * widest, max(4 * widest, ROWS * PANEL),
@@ -103,46 +97,35 @@ class _Packer:
         source_width, width = _up(source.channels), _up(target.channels)
         taps, inputs = layer.weights.shape[:2]
         table, (height, board), tall, wide = 0, layer.image or (0, 0), 0, 0
-        wanted = np.zeros((taps, inputs, width), np.float32)
-        wanted[..., : target.channels] = layer.weights
+        wanted = np.pad(layer.weights, ((0, 0), (0, 0), (0, width - target.channels)))
         if layer.image:
             tall, wide = tile_length(height), tile_length(board)
-            filters = np.zeros((9, source_width, width), np.float32)
-            filters[:, :inputs] = wanted
-            packed = filters_at_points(filters, tall, wide)
+            packed = filters_at_points(np.pad(wanted, ((0, 0), (0, source_width - inputs), (0, 0))), tall, wide)
             tiles = -(-height // tall) * -(-board // wide) * POSITIONS
             self._num_spread = max(self._num_spread, tiles * len(packed) * source_width)
             self._num_products = max(self._num_products, (tiles + ROWS) * len(packed) * width)
             taps = 0
         else:
             packed = wanted.reshape(taps, inputs, width // PANEL, PANEL).transpose(2, 0, 1, 3)
-            table = self._add_table(layer.cells)
-        bias = np.zeros(width, np.float32)
-        bias[: target.channels] = layer.bias
+            table = _add(self._tables, layer.cells)
+        bias = np.pad(layer.bias, (0, width - target.channels))
         residual = -1 if layer.residual is None else self._starts[layer.residual.number]
         return PackedLayer(
             self._starts[source.number], self._starts[target.number], residual, target.cells, inputs, source_width,
-            width, taps, table, self._add_weights(packed), self._add_weights(bias), layer.activation, height, board,
+            width, taps, table, _add(self._weights, packed), _add(self._weights, bias), layer.activation, height, board,
             tall, wide,
         )  # fmt: skip
-
-    def _add_table(self, cells: np.ndarray) -> int:
-        entries = cells.astype(np.int32).tobytes()
-        if entries not in self._tables:
-            self._tables[entries] = self._num_entries
-            self._num_entries += cells.size
-        return self._tables[entries]
-
-    def _add_weights(self, weights: np.ndarray) -> int:
-        start = self._num_weights
-        self._weights.append(weights.ravel())
-        self._num_weights += weights.size
-        return start
 
     def _places_of(self, rows: Rows, count: int | None = None) -> np.ndarray:
         """`int64[count + 1, 2]`: place and width of the tensor, then cell and channel of each of its first numbers."""
         numbers = range(rows.cells * rows.channels if count is None else count)
         return np.array([(self._starts[rows.number], _up(rows.channels)), *map(rows.place, numbers)], np.int64)
+
+
+def _add(arrays: list[np.ndarray], array: np.ndarray) -> int:
+    """Adds an array to those that are one in the end; returns where it begins."""
+    arrays.append(array.ravel())
+    return sum(each.size for each in arrays[:-1])
 
 
 def _places(program: LayerProgram, zeros: int) -> tuple[list[int], int]:
