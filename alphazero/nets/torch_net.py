@@ -264,7 +264,7 @@ def fastest(
     libraries: Sequence[Inference], by_torch: Callable[[np.ndarray], Any], observations: np.ndarray
 ) -> Inference | None:
     """Whichever answers soonest, by the best of several turns; None: torch."""
-    asks = {None: by_torch, **{library: library for library in libraries}}
+    asks: dict[Inference | None, Any] = {None: by_torch, **{library: library for library in libraries}}
     times = dict.fromkeys(asks, math.inf)
     begun = time.perf_counter()
     for turn in range(TURNS):
