@@ -193,7 +193,7 @@ def main(argv):
     finally:
         print("ended what it began")
 
-sys.exit(run_command(main, []))
+sys.exit(run_command(main))
 """
 
 
