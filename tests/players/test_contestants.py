@@ -6,7 +6,6 @@ import tracemalloc
 
 import numpy as np
 import pytest
-import torch
 
 from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
@@ -138,7 +137,7 @@ def test_a_run_folder_a_generation_and_a_file_are_nets(run, ending):
 )
 def test_a_net_computes_where_it_is_asked_to(run, monkeypatch, device: str, there: bool, used: str):
     devices: list[str] = []
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: there)
+    monkeypatch.setattr("alphazero.nets.devices._gpus", lambda: ("0",) * there)
     monkeypatch.setattr(TorchNet, "use_device", lambda self, name: devices.append(name))
     open_player(str(run), device=device)
     open_opponents([str(run)], "--opponents", TIC_TAC_TOE, seed=0, threads=1, device=device)
