@@ -19,7 +19,7 @@ from alphazero.matches.intervals import Sprt
 from alphazero.matches.report import as_json, describe, records_of
 from alphazero.matches.result import MatchResult
 from alphazero.players.contestants import load_game, make_player
-from alphazero.players.human import HumanLeft
+from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json
 
 
@@ -83,6 +83,9 @@ def play(config: PitConfig) -> None:
     game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
     settings: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "simulations": config.simulations}
     players = [make_player(one, loaded, device=config.device, **settings) for one in config.contestants]
+    for human in players:
+        if isinstance(human, HumanPlayer):
+            human.loaded_as = game_name
     test, names = config.test(), (config.contestants[0].text, config.contestants[1].text)
     if test and has_human(players):
         raise InvalidSetting("games with a human are few: leave --sprt out")

@@ -112,7 +112,7 @@ def _open(
     if named.name == "human":
         config = replace(PLAY, num_simulations=ADVICE)
         adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [playouts(kernels, seed)], config, seed)
-        return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game))
+        return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game), seed)
     if named.name == "minimax":
         return MinimaxPlayer(kernels, named.whole_argument("a depth", "minimax:4"), seed, threads)
     if named.name == "mcts":

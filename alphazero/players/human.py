@@ -6,19 +6,24 @@ import contextlib
 import re
 import sys
 from collections import Counter
+from pathlib import Path
 from textwrap import indent
 
+from alphazero.catalogue import registry
 from alphazero.errors import InputError, count_of
 from alphazero.game import Game, Position
-from alphazero.game.record import words_of
+from alphazero.game.record import GameRecord, words_of, write_records
 from alphazero.game.spec import Oracle
+from alphazero.invocation import command_line
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Player, TakeBack
+from alphazero.storage.files import check_output_file, may_write
 
 COMMANDS = {
     "undo": "take back your last move and all moves since",
     "hint": "the best moves by a search: visits, value from -1 to 1, the moves that may follow",
     "eval": "the exact result of every move, by the game's solver",
+    "save FILE": "write the game so far, to step through by `{replay}`",
     "quit": "leave the match",
     "help": "this list",
 }
@@ -33,16 +38,20 @@ class HumanLeft(Exception):
 class HumanPlayer(FollowingPlayer):
     """Asks until it gets a legal move; `quit` or the end of the input raises HumanLeft.
 
-    `adviser` gives hints unless the opponent can; `oracle` is the game's solver if it has one.
+    `adviser` gives hints unless the opponent can, `oracle` is the game's solver if it has one, and `seed` goes into
+    saved games.
     """
 
     name = "human"
 
-    def __init__(self, game: Game, adviser: SearchPlayer, oracle: Oracle | None):
+    def __init__(self, game: Game, adviser: SearchPlayer, oracle: Oracle | None, seed: int):
         super().__init__(game)
-        self._adviser, self._oracle = adviser, oracle
+        self._adviser, self._oracle, self._seed, self._opponent = adviser, oracle, seed, "?"
+        self.loaded_as = game.name
+        """The name by which the game is loaded, for saved games."""
 
     def meet(self, opponent: Player) -> None:
+        self._opponent = opponent.name
         if isinstance(opponent, SearchPlayer):
             self._adviser = opponent
 
@@ -58,11 +67,12 @@ class HumanPlayer(FollowingPlayer):
                 raise HumanLeft(
                     "a human types moves at a terminal or in a notebook, and there is no more input"
                 ) from None
+            word, _, rest = text.partition(" ")
             is_move = text in (position.format(action) for action in position.legal_actions)  # one may be called undo
             try:
-                if is_move or text.lower() not in COMMANDS:
+                if is_move or word.lower() not in _WORDS:
                     return position.parse(text)
-                getattr(self, f"_{text.lower()}")(position)
+                getattr(self, f"_{word.lower()}")(position, game, rest.strip())
             except InputError as error:
                 print(error)
 
@@ -81,20 +91,20 @@ class HumanPlayer(FollowingPlayer):
         legal = ", ".join(position.format(action) for action in position.legal_actions)
         print(f"\n{shown}\n\nYour moves: {legal}, or help")
 
-    def _undo(self, position: Position) -> None:
+    def _undo(self, position: Position, game: int, rest: str) -> None:
         for ply, earlier in reversed(list(enumerate(position.history[:-1]))):
             if earlier.to_play == position.to_play:
                 raise TakeBack(ply)
         print("There is no move of yours to take back.")
 
-    def _hint(self, position: Position) -> None:
+    def _hint(self, position: Position, game: int, rest: str) -> None:
         lines = self._adviser.analysis().run(position)
         print(f"{self._adviser.name}, {count_of(int(sum(line.visits for line in lines)), 'simulation')}:")
         for line in lines[:LINES]:
             moves = words_of(position, line.moves[:MOVES])
             print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")
 
-    def _eval(self, position: Position) -> None:
+    def _eval(self, position: Position, game: int, rest: str) -> None:
         if self._oracle is None:
             print(f"{self._game.name} has no solver; type hint to ask a search.")
         elif found := self._oracle.results(position):
@@ -103,13 +113,28 @@ class HumanPlayer(FollowingPlayer):
         else:
             print(f"{self._oracle.too_far(position)}; type hint to ask a search.")
 
-    def _quit(self, position: Position) -> None:
+    def _save(self, position: Position, game: int, rest: str) -> None:
+        file = Path(rest.strip("\"'"))  # as a shell takes a name
+        check_output_file("save", file)
+        if not may_write(file):
+            print(f"{file} exists already, and is left as it is; save takes the name of a new file")
+            return
+        names = (self.name, self._opponent) if position.to_play == 0 else (self._opponent, self.name)
+        words = tuple(words_of(self._game.start(), position.actions))
+        write_records(file, [GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)])
+        chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
+        print(f"The game so far is in {file}; {command_line('replay', file, 0, *chosen)} steps through it.")
+
+    def _quit(self, position: Position, game: int, rest: str) -> None:
         raise HumanLeft("the human has left the match, so it has no result")
 
-    def _help(self, position: Position) -> None:
+    def _help(self, position: Position, game: int, rest: str) -> None:
         print("Type a move as it is listed above, or one of these:")
         for command, meaning in COMMANDS.items():
-            print(f"  {command:<6} {meaning}")
+            print(f"  {command:<10} {meaning.format(replay=command_line('replay', 'FILE', 0))}")
+
+
+_WORDS = {command.split()[0] for command in COMMANDS}
 
 
 def mark_changes(before: str, after: str, empty: str) -> str:

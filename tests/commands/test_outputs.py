@@ -10,6 +10,7 @@ from alphazero.commands import doctor, pit, publish, replay, tournament, train
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
+from alphazero.players.human import HumanPlayer
 from alphazero.storage.files import check_output_file
 from alphazero.storage.run_folder import RunFolder
 
@@ -85,6 +86,13 @@ def test_overwrite_replaces_files_and_nothing_else(tmp_path, capsys):
     assert '"seed"' in file.read_text()
     assert run_command(pit.main, [*MATCH, "--json", "/dev/null", "--overwrite"]) == 2
     assert not Path("/dev/null").is_file() and "'/dev/null' exists already" in capsys.readouterr().err
+
+
+def test_save_leaves_a_file_as_it_is(tmp_path, capsys):
+    file = tmp_path / "game.jsonl"
+    file.write_text("precious")
+    HumanPlayer._save(HumanPlayer.__new__(HumanPlayer), None, 0, str(file))
+    assert "exists already, and is left as it is" in capsys.readouterr().out and file.read_text() == "precious"
 
 
 @pytest.mark.parametrize("name", ["a\0b", "x" * 300, "x" * 250, "\ud800", "", ".."])

@@ -280,7 +280,7 @@ def read_engine(lines: list[str], folder: Path) -> None:
 
 def move_reader() -> Read:
     adviser: Any = make_player("mcts:4", tictactoe(), seed=0, threads=1)
-    human = HumanPlayer(tictactoe().game, adviser, None)
+    human = HumanPlayer(tictactoe().game, adviser, None, 0)
     read_moves(human, ["hint", "c3"], Path())  # compiles now, not while an input is timed
     return partial(read_moves, human)
 

@@ -54,6 +54,7 @@ def wrong_shape(observations): return torch.zeros(len(observations), 8)
 def a_pair(observations): return torch.zeros(len(observations), 9), torch.zeros(len(observations))
 def words(observations): return np.full((len(observations), 9), "x")
 def nan(observations): return torch.full((len(observations), 9), torch.nan)
+def infinite(observations): return torch.full((len(observations), 9), torch.inf)
 def nothing(observations): return torch.full((len(observations), 9), -torch.inf)
 def broken(observations): return observations / {}
 def leaves(observations): raise SystemExit(0)
@@ -115,7 +116,7 @@ def test_the_temperature_draws_by_the_softmax(file):
     assert set(chosen) == {0, 1} and chosen.count(0) / 3000 == pytest.approx(2 / 3, abs=0.03)
 
 
-@pytest.mark.parametrize("temperature", [1, 100])
+@pytest.mark.parametrize("temperature", [1, 3, 10, 100])
 def test_an_action_that_the_policy_rules_out_is_never_drawn(file, temperature):
     assert set(choose(open_function(file, "masked", f"@temperature={temperature}"), *[""] * 1000)) == {4}
 
@@ -143,6 +144,7 @@ def test_a_dotted_module(file, monkeypatch):
         ("a_pair", "gave tuple"),
         ("words", "gave <U1"),
         ("nan", "gave no finite logit"),
+        ("infinite", "gave no finite logit"),
         ("nothing", "gave no finite logit"),
         ("broken", "TypeError"),
         ("leaves", "SystemExit"),
@@ -157,6 +159,7 @@ def test_a_wrong_answer_is_said_in_one_sentence(file, name, message, capsys):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
+        ("python", "python takes a module and a function in it, not ''"),
         ("python:json", "python takes a module and a function in it, not 'json'"),
         ("python:none.py:f", "there is no Python file 'none.py'"),
         ("python:no_such_module:f", "there is no module 'no_such_module'"),

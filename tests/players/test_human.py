@@ -2,15 +2,17 @@
 
 import io
 import re
+import shlex
 from pathlib import Path
 
 import pytest
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands import pit
+from alphazero.commands import pit, replay
 from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
+from alphazero.game.record import read_records
 from alphazero.matches.arena import Arena
 from alphazero.players.contestants import make_player
 from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_changes
@@ -62,7 +64,7 @@ def test_a_human_may_leave(types, answers):
 
 def test_a_human_sees_whose_turn_it_is_where_a_player_moves_twice(types, capsys):
     game = DoubleMove()
-    player = HumanPlayer(game, human()._adviser, None)
+    player = HumanPlayer(game, human()._adviser, None, 1)
     types("2")
     assert player.choose(game.position("3 1"), 0) == 1  # the second player has taken one and moves again
     shown = capsys.readouterr().out
@@ -137,6 +139,8 @@ def test_a_hint_comes_from_the_opponent_if_it_searches_and_can_be_played(types, 
     player.choose(CONNECT_4.game.start(), 0)
     shown = capsys.readouterr().out
     assert "mcts:32, 32 simulations:\n" in shown and shown.count(" visits  value ") == 3
+    player.meet(make_player("random", CONNECT_4, seed=1, threads=1))
+    assert player._opponent == "random"
 
 
 def test_the_solver_tells_the_truth(types, capsys):
@@ -158,11 +162,40 @@ def test_a_position_that_is_too_far_from_the_end_is_not_solved(types, capsys):
     assert "this position is too far from the end to be solved: it has " in capsys.readouterr().out
 
 
-def test_a_whole_game(monkeypatch, capsys):
-    typed = "help\nc3\nundo\nb2\nhint\neval\nc1\na3\nc2\nquit\n"
+def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
+    file = tmp_path / "game.jsonl"
+    player = human()
+    player.meet(make_player("greedy", TIC_TAC_TOE, seed=1, threads=1))
+    types("save", f"save {tmp_path / 'none' / 'x'}", f"save {file}", "c3")
+    assert player.choose(TIC_TAC_TOE.game.position("a1 b2 b1"), 3) == 8
+    shown = capsys.readouterr().out
+    assert shown.count("save takes a file in a folder that exists") == 2
+    (record,) = read_records(file)
+    assert record.contestants == ("greedy", "human") and record.moves == ("a1", "b2", "b1") and record.result == "*"
+    assert record.number == 3 and record.seed == 1
+    assert run_command(replay.main, [str(file), "0"]) == 0
+    assert "1 X X .\n2 . O .\n3 . . .\n" in capsys.readouterr().out
+
+
+def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    game = str(ROOT / "tests" / "game" / "double_move_game.py")
+    types('save "game.jsonl"', "quit")
+    assert run_command(pit.main, ["human", "random", "--game", game, "--games", "1"]) == 0
+    (line,) = re.findall(r"; (.*) steps through it", capsys.readouterr().out)
+    words = shlex.split(line)
+    assert words[-2:] == ["--game", game] and run_command(replay.main, words[words.index("replay") + 1 :]) == 0
+    assert read_records(Path("game.jsonl"))[0].game == game  # as `pit --save-games` says it
+
+
+def test_a_whole_game(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    typed = "help\nc3\nundo\nb2\nhint\neval\nsave game.jsonl\nc1\na3\nc2\nquit\n"
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     assert run_command(pit.main, ["human", "minimax:9", "--game", "tictactoe", "--seed", "1"]) == 0
     shown = capsys.readouterr().out
     assert "You have left the match.\ntictactoe: human against minimax:9, 1 game\n" in shown
     assert all(f"  {command}" in shown for command in COMMANDS)
     assert shown.count("Player 2 plays ") >= 2 and "mcts:400, 400 simulations" in shown
+    (record,) = read_records(tmp_path / "game.jsonl")
+    assert record.contestants == ("human", "minimax:9") and record.moves[0] == "b2" and len(record.moves) == 2
