@@ -56,8 +56,8 @@ class CompileConfig:
     games: Annotated[tuple[str, ...], tyro.conf.Positional, argument("[GAME ...]", "all shipped games")] = ()
     """The names of shipped games."""
     level: str = ""
-    """Processors to compile for: x86-64-v3 (since 2013), x86-64-v4 (with AVX-512) or generic (any of this machine's
-    architecture). Empty: the highest that this machine is."""
+    """x86-64-v3 (nearly all since 2013), x86-64-v4 (with AVX-512) or generic (all of this machine's architecture).
+    Empty: the highest of them that this machine is."""
     threads: int = 0
     """Games to compile at once; 0 = one for each core."""
 
