@@ -17,8 +17,8 @@ from alphazero.game.record import words_of
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import QUIET, Evaluate, Search, SearchConfig, SearchResult
-from alphazero.search.placement import announce_compiling
+from alphazero.search.mcts import QUIET, Evaluate, SearchConfig, SearchResult
+from alphazero.search.placement import on_processor
 from alphazero.search.tree import ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
 from alphazero.settings import check_range
 
@@ -120,8 +120,7 @@ def search_position(
         chosen = replace(chosen, leaves_per_step=leaves_for(evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
     own = kernels.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
-    announce_compiling()
-    search = Search(kernels, chosen, evaluate, 1, seed)
+    search = on_processor(kernels, chosen, evaluate, 1, seed)
     with on_one_thread(net):
         result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
     best = int(result.actions[0])
@@ -184,8 +183,7 @@ class Analysis:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate):
         leaves = max(config.leaves_per_step, leaves_for(evaluate, config.num_simulations))
         config = replace(config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=True, leaves_per_step=leaves)
-        announce_compiling()
-        self._search = Search(kernels, config, evaluate, 1)
+        self._search = on_processor(kernels, config, evaluate, 1)
         self._net = evaluate.net if isinstance(evaluate, Evaluator) else None
         self._last: Position | None = None
 

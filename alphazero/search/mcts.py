@@ -286,3 +286,16 @@ def _as_rows(name: str, given: ArrayLike, kind: type[np.generic], shape: tuple[i
     if array.shape != shape:
         raise ValueError(f"{name} must have the shape {shape}, not {array.shape}")
     return array
+
+
+def compile_roots() -> None:
+    """Compiles the kernels that begin and read a search, which are kept on disk."""
+    step, none = make_step(make_tree(1, 2, 1, 1), SearchConfig().kernel_settings), np.zeros(0, np.int64)
+    tree, settings, numbers = step.tree, step.settings, np.zeros((0, 1), np.float32)
+    counts, values = np.zeros((0, 1), np.int32), np.zeros(0, np.float32)
+    cpu_kernels.move_roots(
+        tree, none, none, np.zeros((0, 1), np.uint64), np.zeros(0, np.int8), 1, np.zeros(2, np.int32)
+    )
+    cpu_kernels.open_roots(tree, none, LeafAnswers(np.zeros((0, 1), bool), numbers, values), settings)
+    cpu_kernels.prepare_roots(tree, none, np.zeros(0, np.int32), 0, none, none, settings)
+    cpu_kernels.read_roots(tree, none, settings, counts, numbers, numbers, values, none)

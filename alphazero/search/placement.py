@@ -5,14 +5,18 @@ The CUDA modules are imported once a network is on a GPU, so a search on the pro
 
 from __future__ import annotations
 
-import functools
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from alphazero.errors import DeviceMemoryError
 from alphazero.game.kernels import Kernels
+from alphazero.machine import count_cores
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet
 from alphazero.progress import say
 from alphazero.search import cpu_kernels
@@ -35,15 +39,36 @@ def make_search(
         from alphazero.search.cuda_search import CudaSearch
 
         return CudaSearch(kernels, config, evaluate, num_trees, seed)
-    announce_compiling()
-    return Search(kernels, config, evaluate, num_trees, seed)
+    return on_processor(kernels, config, evaluate, num_trees, seed)
 
 
-@functools.cache
-def announce_compiling() -> None:
-    """Says, once, that the search is about to be compiled, unless that has been done before and is kept on disk."""
-    if needs_compiling(cpu_kernels.read_roots):
-        say("compiling the search for this machine, once: about half a minute")
+def on_processor(kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0) -> Search:
+    """A search on the processor. If the search is to be compiled for this machine first, that is said, once.
+
+    Another process compiles the kernels of the roots meanwhile: numba compiles on one thread at a time.
+    """
+    if _compiling or not needs_compiling(cpu_kernels.read_roots):
+        return Search(kernels, config, evaluate, num_trees, seed)
+    _compiling.append(True)
+    say("compiling the search for this machine, once: about 20 seconds")
+    if count_cores() == 1:
+        return Search(kernels, config, evaluate, num_trees, seed)
+    program = "from alphazero.search.mcts import compile_roots; compile_roots()"
+    path = os.pathsep.join((str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
+    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    # -P: no module of the current folder is imported
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", program], env=os.environ | {"PYTHONPATH": path}, **quiet
+    ) as other:
+        try:
+            return Search(kernels, config, evaluate, num_trees, seed)
+        except BaseException:
+            other.kill()
+            raise
+
+
+_compiling: list[bool] = []
+"""Whether this process has said that it compiles."""
 
 
 def make_evaluators(

@@ -247,6 +247,7 @@ def test_the_last_lines_can_be_typed(name, tmp_path, monkeypatch, capsys):
     assert run_command(doctor.report, report[2:]) == 0 and (tmp_path / name / "report.html").exists()
 
 
+@pytest.mark.usefixtures("at_once")
 def test_new_runs_get_folders_of_their_own(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
