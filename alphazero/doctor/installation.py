@@ -110,10 +110,10 @@ def _room() -> Section:
     memory, disk = free_memory(), shutil.disk_usage(Path.cwd()).free
     section.add("compiled code", folder or "none")
     if folder is None:
-        section.wrong.append("compiled code cannot be kept, so every start compiles for half a minute: set "
+        section.wrong.append("compiled code cannot be kept, so every start compiles for some 20 seconds: set "
                              "the environment variable NUMBA_CACHE_DIR to a folder that you can write to")  # fmt: skip
     elif needs_compiling(cpu_kernels.read_roots):
-        section.advice.append("nothing is compiled yet: the first game takes half a minute more, once")
+        section.advice.append("nothing is compiled yet: the first game takes some 20 seconds more, once")
     section.add("free memory", "unknown" if memory is None else show_bytes(memory))
     section.add("free disk", f"{show_bytes(disk)}, in {Path.cwd()}")
     if memory is not None and memory < LITTLE:

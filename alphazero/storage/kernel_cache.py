@@ -57,7 +57,7 @@ PATIENCE = 2.0
 
 
 class _Listener(event.Listener):  # type: ignore[misc]
-    """Ends compiling, which takes half a minute in all, if the process was asked to end."""
+    """Ends compiling, which takes some 20 seconds in all, if the process was asked to end."""
 
     def on_start(self, event: Any) -> None:
         """numba begins a pass over a function."""
