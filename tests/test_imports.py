@@ -22,6 +22,7 @@ from tests.program import (
     circle,
     code_that_runs,
     files_named_by,
+    for_each,
     imported,
     imports_of,
     module_name,
@@ -57,8 +58,8 @@ ONLY_FOR = {"wasm": {"commands", "web"}, "cluster": {"api"}}
 FACE = "alphazero/__init__.py"
 """It imports nothing when it is imported, and gives what the library offers when that is asked for."""
 
-each_framework_file = pytest.mark.parametrize("path", FRAMEWORK, ids=name_of)
-each_file = pytest.mark.parametrize("path", PROGRAM, ids=name_of)
+each_framework_file = for_each(FRAMEWORK)
+each_file = for_each(PROGRAM)
 
 
 def floor_of(wing: str) -> int:
@@ -122,13 +123,13 @@ def test_the_table_allows_lower_wings_and_refuses_others(allowed: bool, wing: st
     assert allowed == (forbidden_imports(wing, imported(code_that_runs(ast.parse(text)))) == [])
 
 
-@pytest.mark.parametrize("path", SCRIPTS, ids=name_of)
+@for_each(SCRIPTS)
 def test_scripts_import_commands_alone(path: Path):
     used = begins_with(imports_of(path), "alphazero")
     assert used == begins_with(used, "alphazero.commands") and used
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "games").glob("*/game.py")), ids=name_of)
+@for_each(sorted((ROOT / "games").glob("*/game.py")))
 def test_the_rules_of_a_game_import_the_game_interface_alone(path: Path):
     names = imports_of(path)
     assert "alphazero.game" in names
@@ -140,7 +141,7 @@ def test_the_rules_of_a_game_import_the_game_interface_alone(path: Path):
     assert others <= {"numpy", "numba"}
 
 
-@pytest.mark.parametrize("path", GAMES, ids=name_of)
+@for_each(GAMES)
 def test_games_are_blind_to_each_other_and_to_scripts(path: Path):
     names = imports_of(path)
     game = ".".join(path.relative_to(ROOT).parts[:2])
@@ -148,7 +149,7 @@ def test_games_are_blind_to_each_other_and_to_scripts(path: Path):
     assert not [top for top in ("main", "pit", "tests", "benchmarks") if begins_with(names, top)]
 
 
-@pytest.mark.parametrize("path", [*FRAMEWORK, *GAMES], ids=name_of)
+@for_each([*FRAMEWORK, *GAMES])
 def test_command_lines_are_read_in_commands_alone(path: Path):
     if begins_with(imports_of(path), "tyro") and ROOT / "alphazero" / "commands" not in path.parents:
         own_commands = [node.name for node in ast.parse(path.read_text()).body if isinstance(node, ast.FunctionDef)]

@@ -8,11 +8,22 @@ from pathlib import Path
 import pytest
 
 from alphazero.catalogue import registry
-from tests.program import BENCHMARKS, FRAMEWORK, PROGRAM, ROOT, begins_with, imported, name_of, parse, parse_text
+from tests.program import (
+    BENCHMARKS,
+    FRAMEWORK,
+    PROGRAM,
+    ROOT,
+    begins_with,
+    for_each,
+    imported,
+    name_of,
+    parse,
+    parse_text,
+)
 
 LIBRARY = [path for path in FRAMEWORK if "commands" not in path.parts]
-each_file = pytest.mark.parametrize("path", PROGRAM, ids=name_of)
-each_library_file = pytest.mark.parametrize("path", LIBRARY, ids=name_of)
+each_file = for_each(PROGRAM)
+each_library_file = for_each(LIBRARY)
 
 # --- sizes ---
 
@@ -36,7 +47,7 @@ def functions(tree: ast.AST, prefix: str = "") -> Iterator[tuple[str, int]]:
         yield from functions(node, name)
 
 
-@pytest.mark.parametrize("folder", sorted({path.parent for path in FRAMEWORK}), ids=name_of)
+@for_each(sorted({path.parent for path in FRAMEWORK}))
 def test_no_folder_has_too_many_modules(folder: Path):
     assert len(list(folder.glob("*.py"))) <= MOST_MODULES
 
@@ -73,7 +84,7 @@ def documentation(tree: ast.AST) -> Iterator[str]:
             yield node.value.value
 
 
-@pytest.mark.parametrize("path", sorted(set(PROGRAM) - set(BENCHMARKS)), ids=name_of)
+@for_each(sorted(set(PROGRAM) - set(BENCHMARKS)))
 def test_no_documentation_opens_with_what_those_of_or_how(path: Path):
     """A noun or a verb says it sooner."""
     assert [text for text in documentation(parse(path)) if ODD_OPENINGS.match(text)] == []
