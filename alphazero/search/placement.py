@@ -5,6 +5,7 @@ The CUDA modules are imported once a network is on a GPU, so a search on the pro
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import subprocess
@@ -51,20 +52,28 @@ def on_processor(kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num
         return Search(kernels, config, evaluate, num_trees, seed)
     _compiling.append(True)
     say("compiling the search for this machine, once: about 20 seconds")
-    if count_cores() == 1:
-        return Search(kernels, config, evaluate, num_trees, seed)
+    other = _compile_roots() if count_cores() > 1 and sys.executable else None
+    try:
+        search = Search(kernels, config, evaluate, num_trees, seed)
+    except BaseException:
+        if other:
+            other.kill()
+        raise
+    finally:
+        if other:
+            other.wait()
+    return search
+
+
+def _compile_roots() -> subprocess.Popen[bytes] | None:
+    """A process that compiles the kernels of the roots; None if none can be started, as where memory is short."""
     program = "from alphazero.search.mcts import compile_roots; compile_roots()"
     path = os.pathsep.join((str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
     quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    # -P: no module of the current folder is imported
-    with subprocess.Popen(
-        [sys.executable, "-P", "-c", program], env=os.environ | {"PYTHONPATH": path}, **quiet
-    ) as other:
-        try:
-            return Search(kernels, config, evaluate, num_trees, seed)
-        except BaseException:
-            other.kill()
-            raise
+    with contextlib.suppress(OSError):
+        # -P: no module of the current folder is imported
+        return subprocess.Popen([sys.executable, "-P", "-c", program], env=os.environ | {"PYTHONPATH": path}, **quiet)
+    return None
 
 
 _compiling: list[bool] = []
