@@ -20,6 +20,7 @@ from alphazero.doctor.findings import show_bytes
 from alphazero.errors import InputError, UnknownName
 from alphazero.machine import count_cores
 from alphazero.progress import Progress
+from alphazero.settings import check_ranges
 from alphazero.storage import kernel_cache
 
 WORDS = (
@@ -50,7 +51,7 @@ compile.play(sys.argv[2])
 class CompileConfig:
     """Compiles the shipped games ahead, for all processors of a level; what is compiled lies beside the sources.
 
-    Wheels and container images made afterwards start at once. A checkout needs it not: it keeps what it compiles.
+    Wheels and container images made afterwards start at once. A checkout does not need it: it keeps what it compiles.
     """
 
     games: Annotated[tuple[str, ...], tyro.conf.Positional, argument("[GAME ...]", "all shipped games")] = ()
@@ -62,6 +63,7 @@ class CompileConfig:
     """Games to compile at once; 0 = one for each core."""
 
     def __post_init__(self) -> None:
+        check_ranges(self, threads=(0, 1024))
         for name in self.games:
             if name not in registry.NAMES:
                 raise UnknownName("shipped game", name, registry.NAMES)
@@ -86,7 +88,8 @@ def main(argv: list[str]) -> None:
 def _compile(game: str, level: str) -> str:
     """In a process of its own, whose numba compiles for that level; returns the game."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = os.environ | {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": ""}
+        path = os.pathsep.join((str(kernel_cache.READY.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])))
+        environment = os.environ | {"NUMBA_CPU_NAME": level, "NUMBA_CPU_FEATURES": "", "PYTHONPATH": path}
         command = [sys.executable, "-c", CHILD, level, game]
         done = subprocess.run(command, env=environment, cwd=folder, capture_output=True, text=True)
     if done.returncode:

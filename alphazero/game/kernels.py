@@ -509,7 +509,9 @@ class Kernel:
         run: Any = made
         if not hasattr(run, "overloads"):
             return 0
-        code = run.overloads[tuple(run.typeof_pyval(argument) for argument in arguments)]
+        signature = tuple(run.typeof_pyval(argument) for argument in arguments)
+        run.compile(signature)  # it may be ready for arguments of other types alone
+        code = run.overloads[signature]
         return int(code.library.get_pointer_to_function(code.fndesc.llvm_func_name))
 
     @property

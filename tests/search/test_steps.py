@@ -164,3 +164,16 @@ def test_trees_are_compiled_where_the_rules_are_python(monkeypatch):
     result = Search(kernels, BASE, planted(0), 1).run(kernels.start_states(1), np.zeros(1, int), np.zeros(1, int))
     assert not kernels.game.compiled and result.visit_counts.sum() == BASE.num_simulations
     assert [(function, address) for function, *_, address in entered] == [(cpu_kernels.simulate, 0)]
+
+
+def test_a_rule_that_was_compiled_for_other_arrays_is_compiled_for_those_of_a_search(monkeypatch):
+    monkeypatch.setattr("alphazero.game.kernels._kept_rules", {})  # else other tests had compiled it
+    kernels = Kernels(TicTacToe())
+    none = np.zeros(0, np.int32)
+    masks = np.zeros((0, 9), bool)
+    kernels.advance(
+        kernels.start_states(1), np.zeros(1, np.int8), none, none, none, none > 0, none * np.float32(0),
+        kernels.start_states(0), masks,
+    )  # fmt: skip
+    result = Search(kernels, BASE, planted(0), 1).run(kernels.start_states(1), np.zeros(1, int), np.zeros(1, int))
+    assert kernels.advance.is_compiled and result.visit_counts.sum() == BASE.num_simulations
