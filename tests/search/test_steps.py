@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import njit
 
 import alphazero as az
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
@@ -177,3 +178,22 @@ def test_a_rule_that_was_compiled_for_other_arrays_is_compiled_for_those_of_a_se
     )  # fmt: skip
     result = Search(kernels, BASE, planted(0), 1).run(kernels.start_states(1), np.zeros(1, int), np.zeros(1, int))
     assert kernels.advance.is_compiled and result.visit_counts.sum() == BASE.num_simulations
+
+
+def test_what_a_compiled_rule_raises_in_a_search_reaches_the_caller():
+    own = TicTacToe.rules.step
+
+    @njit
+    def step(state, action):
+        own(state, action)
+        if action == 8:
+            raise ValueError("eight")
+
+    class Raises(TicTacToe):
+        rules = replace(TicTacToe.rules, step=step)
+
+    kernels = Kernels(Raises())
+    search = Search(kernels, BASE, planted(0), 1)
+    with pytest.raises(ValueError, match="eight"):
+        search.run(kernels.start_states(1), np.zeros(1, int), np.zeros(1, int))
+    assert kernels.advance.is_compiled
