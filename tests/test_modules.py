@@ -25,7 +25,6 @@ TESTED_IN = {
     "tests/game/test_board.py": ["alphazero/game/drawing.py", "alphazero/game/views.py"],
     "tests/catalogue/test_foreign_games.py": ["alphazero/game/python_game.py", "alphazero/catalogue/adapters/*.py"],
     "tests/game/test_game_contract.py": ["alphazero/game/game.py", "alphazero/game/rules.py", "games/*/game.py"],
-    "tests/game/test_record.py": ["alphazero/commands/replay.py"],
     "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],
     "tests/catalogue/test_games_folder.py": ["alphazero/catalogue/shipped.py"],
     "tests/catalogue/test_registry.py": [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import subprocess
 import sys
@@ -14,6 +13,7 @@ from typing import Annotated
 import tyro
 
 from alphazero.catalogue import registry
+from alphazero.commands import program
 from alphazero.commands.options import argument
 from alphazero.commands.shared import parse
 from alphazero.doctor.findings import show_bytes
@@ -100,6 +100,5 @@ def _compile(game: str, level: str) -> str:
 def play(game: str) -> None:
     """Runs all of WORDS for the game."""
     for line in WORDS:
-        command, *words = line.format(game=game, few=FEW).split()
-        folder = "alphazero.commands" + ".rules" * (command == "check")
-        importlib.import_module(f"{folder}.{command}").main(words)
+        if code := program.main(line.format(game=game, few=FEW).split()):
+            raise SystemExit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,22 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 
 from alphazero.api.cluster import cluster_at
+from alphazero.catalogue import registry
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import UnknownName
 from alphazero.machine import count_cores
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.nets.devices import check_device, want_inference, wanted_inference
 from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import game_of
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file
 
 if TYPE_CHECKING:
     from alphazero.tournaments.tournament import Elsewhere
 
-DEFAULT_GAME = "connect4"
-"""The game, if no contestant is a checkpoint."""
 LIMITS = {"threads": (1, 4096), "seed": (0, (1 << 63) - 1), "simulations": (0, 1_000_000)}
-
-
 CLUSTER = """A Ray cluster that plays the games. On processors of one kind a tournament's games are as without one.
 auto: this machine's cluster, or a new one on its cores; local: always a new one; HOST:PORT: that of this head."""
 
@@ -73,6 +73,16 @@ Overwrite = Annotated[
         "Otherwise the command asks at a terminal, and elsewhere leaves them."
     ),
 ]
+
+
+def load_game(game: str | None, contestants: Sequence[ContestantText]) -> tuple[str, LoadedGame]:
+    """The name of a game and the game: `game`, that of the first checkpoint among the contestants, or connect4."""
+    if game:
+        return game, registry.tried(game)
+    for contestant in contestants:
+        if named := game_of(contestant):
+            return named, registry.tried(registry.load_named(named, contestant.text))
+    return "connect4", registry.load("connect4")
 
 
 def check_options(config: Any, **limits: tuple[float, float]) -> None:

@@ -34,7 +34,10 @@ COMMANDS = {
     "doctor": "Examine the installation, or a run folder, and say what is wrong.",
 }
 """The module of a command has its name and a function `main(argv)`."""
-GUESTS = {"ladder": "tournament", "report": "doctor", "export": "publish", "solve": "benchmark"}
+GUESTS = {
+    "ladder": "tournament", "replay": "pit", "check": "new", "export": "publish", "report": "doctor", "gtp": "serve",
+    "solve": "benchmark",
+}  # fmt: skip
 """The commands that are a function `NAME(argv)` in the module of another."""
 ABOUT_RULES = "check", "new", "solve", "benchmark"
 """The commands whose modules are in the folder `rules`; the others are in this one."""

@@ -20,7 +20,6 @@ import tyro
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import (
-    DEFAULT_GAME,
     Contestant,
     GameName,
     Overwrite,
@@ -28,6 +27,7 @@ from alphazero.commands.options import (
     Threads,
     argument,
     check_options,
+    load_game,
 )
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, StorageError, count_of, quote
@@ -39,7 +39,7 @@ from alphazero.nets.devices import want_inference
 from alphazero.nets.onnx_export import NUM_CHECKED, to_onnx
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import find_checkpoint, load_game, load_net, make_player, open_opponents
+from alphazero.players.contestants import find_checkpoint, load_net, make_player, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.settings import config_from_dict, flat_settings
@@ -123,7 +123,7 @@ def publish_page(config: PublishConfig) -> None:
             "other options out"
         )
     spare_files(config.overwrite, config.output)
-    game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)], DEFAULT_GAME)
+    game_name, loaded = load_game(config.game, [ContestantText.parse(config.net)])
     card = read_card(find_checkpoint(config.net, loaded))
     if config.description:
         card["description"] = config.description
@@ -251,7 +251,7 @@ class ExportConfig:
 def export(argv: list[str]) -> None:
     config = parse(ExportConfig, argv, command="export")
     spare_files(config.overwrite, config.output)
-    _, loaded = load_game(config.game, [config.net], DEFAULT_GAME)
+    _, loaded = load_game(config.game, [config.net])
     want_inference("torch")
     net = load_net(config.net.text, loaded, "cpu")
     if not isinstance(net, TorchNet):

@@ -1,22 +1,37 @@
-"""Opens the page to play, analyse and watch: `alphazero serve`."""
+"""Opens the page in the browser, `alphazero serve`; offers a player as an engine, `alphazero gtp PLAYER`."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import sys
 import threading
 import webbrowser
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import tyro
 
 from alphazero.api.page import make_server
-from alphazero.commands.options import DEFAULT_GAME, Contestant, Device, GameName, Inference, check_options
+from alphazero.commands.options import (
+    Contestant,
+    Device,
+    GameName,
+    Inference,
+    Seed,
+    Threads,
+    argument,
+    check_options,
+    load_game,
+)
 from alphazero.commands.shared import parse
+from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_device, wanted_inference
-from alphazero.players.contestants import load_game
+from alphazero.players.contestants import make_player
+from alphazero.players.gtp_server import Server
 
 
 @dataclass(frozen=True)
@@ -54,7 +69,7 @@ def main(argv: list[str]) -> None:
     config = parse(ServeConfig, argv, command="serve")
     choose_device(config.device)  # else each net would be refused when its first move is asked for
     given = [one for one in config.contestants if one.text != "human"]  # who sits at the page anyway
-    name, loaded = load_game(config.game, given, DEFAULT_GAME)
+    name, loaded = load_game(config.game, given)
     server = make_server(
         config.port, config.host, name=name, loaded=loaded, given=given, runs=config.runs,
         tournaments=config.tournaments, device=config.device,
@@ -65,3 +80,53 @@ def main(argv: list[str]) -> None:
     if config.browser and (sys.platform in ("darwin", "win32") or has_display):
         threading.Timer(0.5, webbrowser.open, (server.address,)).start()
     server.run()
+
+
+@dataclass(frozen=True)
+class GtpConfig:
+    """Plays by the Go Text Protocol (GTP 2): reads commands from standard input, writes answers to standard output.
+
+    Players that search also answer kata-analyze and lz-analyze, as KataGo and Leela Zero do.
+    """
+
+    contestant: Annotated[Contestant, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")]
+    """The player, as for the command pit: best, runs/othello-1, mcts:400, minimax:4; no human and no engine."""
+    game: GameName = None
+    simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
+    """Simulations per ply, for a contestant that searches and does not say how many."""
+    seed: Seed = 0
+    threads: Threads = field(default_factory=count_cores)
+
+    def __post_init__(self) -> None:
+        check_options(self)
+
+
+def gtp(argv: list[str]) -> None:
+    config = parse(GtpConfig, argv, command="gtp")
+    _, loaded = load_game(config.game, [config.contestant])
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
+        player = make_player(
+            config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
+        )
+        server = Server(loaded, player, out)
+        lines, interrupted = _lines_of(sys.stdin)
+        for line in lines:
+            if not server.handle(line, interrupted):
+                return
+
+
+def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:
+    """An iterator over the lines, and a function that tells whether the next line, or the end, has arrived."""
+    arrived: queue.Queue[str | None] = queue.Queue()
+
+    def read() -> None:
+        try:
+            with contextlib.suppress(OSError):  # of a stream that is closed
+                for line in stream:
+                    arrived.put(line)
+        finally:
+            arrived.put(None)  # else the server would wait for ever
+
+    threading.Thread(target=read, daemon=True).start()
+    return iter(arrived.get, None), lambda: not arrived.empty()  # type: ignore[arg-type]

@@ -10,20 +10,12 @@ import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import (
-    DEFAULT_GAME,
-    Contestant,
-    TournamentConfig,
-    TournamentOptions,
-    argument,
-    positional,
-)
+from alphazero.commands.options import Contestant, TournamentConfig, TournamentOptions, argument, load_game, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game.record import GameRecord
 from alphazero.interruption import saying
 from alphazero.invocation import command_line, quoted
-from alphazero.players.contestants import load_game
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.folder import GAMES, Tournament
 from alphazero.tournaments.ladder import FOLDER as LADDER
@@ -38,7 +30,7 @@ def main(argv: list[str]) -> None:
         file = Path(config.contestants[0].text)
         config = _with_file(config, file, argv)
     spare_files(config.overwrite, config.json)
-    game_name, loaded = load_game(config.game, config.contestants, DEFAULT_GAME)
+    game_name, loaded = load_game(config.game, config.contestants)
     tournament = make_tournament(
         game_name, "gauntlet" if config.gauntlet else "round-robin", config.contestants, config.games or 100,
         config.simulations, config.seed, config.adaptive, config.openings,
@@ -81,7 +73,7 @@ def ladder(argv: list[str]) -> None:
     config = parse(LadderConfig, argv, command="ladder")
     spare_files(config.overwrite, config.json)
     rungs = Ladder(config.run, config.contestants)
-    game_name, loaded = load_game(config.game, tuple(rungs.contestants.values()), DEFAULT_GAME)
+    game_name, loaded = load_game(config.game, tuple(rungs.contestants.values()))
     tournament = rungs.tournament(game_name, config.games, config.simulations, config.seed, config.openings)
     folder = config.folder or config.run / LADDER
     way_on = "Run the same command again to add the generations that have come since."

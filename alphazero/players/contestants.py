@@ -15,7 +15,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsIndex, get_type_hints
 
-from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LaterPart, LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position
@@ -174,16 +173,6 @@ def game_of(contestant: ContestantText) -> str | None:
     if contestant.name in NAMES or not contestant.is_path:
         return None
     return str(read_net_card(resolve_checkpoint(contestant.head))["game"])
-
-
-def load_game(game: str | None, contestants: Sequence[ContestantText], default: str) -> tuple[str, LoadedGame]:
-    """The name of a game and the game: `game`, that of the first checkpoint among the contestants, or the default."""
-    if game:
-        return game, registry.tried(game)
-    for contestant in contestants:
-        if named := game_of(contestant):
-            return named, registry.tried(registry.load_named(named, contestant.text))
-    return default, registry.load(default)
 
 
 def checkpoint_of(contestant: ContestantText, loaded: LoadedGame) -> tuple[Path, str] | None:

@@ -10,7 +10,7 @@ import pytest
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.commands import gtp, pit, publish, serve, train
+from alphazero.commands import pit, publish, serve, train
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
 from alphazero.errors import LawBroken
@@ -135,7 +135,7 @@ COMMANDS = {
     "pit": (pit.main, ["random", "greedy"]),
     "a tournament": (pit.main, ["random", "greedy", "minimax:2"]),
     "serve": (serve.main, ["random", "--port", "0"]),
-    "gtp": (gtp.main, ["random"]),
+    "gtp": (serve.gtp, ["random"]),
     "export": (publish.export, ["best", "net.onnx"]),
     "publish": (publish.main, ["best", "page.html"]),
     "benchmark": (benchmark.main, ["random"]),

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.commands import gtp
+from alphazero.commands import serve
 from alphazero.commands.shared import run_command
 from alphazero.game.gtp_words import GtpWords
 from alphazero.players import gtp_server
@@ -258,6 +258,6 @@ def test_bytes_that_are_no_text_are_an_unknown_command(tmp_path):
     ],
 )
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
-    assert run_command(gtp.main, line.split()) == 2
+    assert run_command(serve.gtp, line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and message in errors

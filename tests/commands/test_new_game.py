@@ -9,7 +9,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.commands import pit, publish, serve
 from alphazero.commands import train as main_module
-from alphazero.commands.rules import check, new
+from alphazero.commands.rules import new
 from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +37,7 @@ def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, 
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
     assert result.returncode == 0 and "2 passed" in result.stdout, result.stdout
-    assert run_command(check.main, [str(tmp_path / "my_game.py")]) == 0
+    assert run_command(new.check, [str(tmp_path / "my_game.py")]) == 0
     said = capsys.readouterr().out
     assert "keeps all laws" in said and "warning" not in said and "compiled" in said
 
@@ -95,7 +95,7 @@ def test_the_tutorial_from_nothing_to_a_trained_net(tmp_path: Path, monkeypatch,
                 "alphazero.web.server.PageServer.run", lambda server: (ran.append(server.address), server.close())
             )
             argv = [*argv, "--port", "0", "--no-browser"]
-        mains = {"check": check.main, "main.py": main_module.main, "pit.py": pit.main}
+        mains = {"check": new.check, "main.py": main_module.main, "pit.py": pit.main}
         run = (mains | {"serve": serve.main, "publish": publish.main})[command]
         assert run_command(run, argv) == 0, capsys.readouterr()
         ran.append(command)
@@ -120,10 +120,10 @@ def test_the_tutorials_mirror_image_is_a_symmetry(tmp_path: Path, capsys: pytest
     assert new_game("mirrored", "--folder", tmp_path) == 0
     path = tmp_path / "mirrored.py"
     path.write_text(path.read_text() + "\n" + mirrored)
-    assert run_command(check.main, [str(path), "--games", "20"]) == 0
+    assert run_command(new.check, [str(path), "--games", "20"]) == 0
     assert "symmetries    2" in capsys.readouterr().out
     path.write_text(path.read_text().replace("return images, images", "return images, images[[0, 0]]"))
-    assert run_command(check.main, [str(path), "--games", "20"]) == 2
+    assert run_command(new.check, [str(path), "--games", "20"]) == 2
     assert "symmetry 1 must turn a game into a game" in capsys.readouterr().err
 
 

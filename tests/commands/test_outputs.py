@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import doctor, pit, publish, replay, tournament, train
+from alphazero.commands import doctor, pit, publish, tournament, train
 from alphazero.commands.rules import benchmark
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
@@ -114,7 +114,7 @@ def test_a_run_folder_that_cannot_be_is_refused(name, flags, tmp_path, capsys):
     ("main", "words"),
     [
         (pit.main, [*MATCH, "--json"]), (pit.main, [*MATCH, "--save-games"]),
-        (tournament.main, [*MATCH, "minimax:2", "--folder"]), (tournament.ladder, []), (replay.main, []),
+        (tournament.main, [*MATCH, "minimax:2", "--folder"]), (tournament.ladder, []), (pit.replay, []),
     ],
 )  # fmt: skip
 def test_a_name_in_a_command_is_refused_or_used(name, main, words, tmp_path, capsys, monkeypatch):

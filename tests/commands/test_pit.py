@@ -15,7 +15,7 @@ import pytest
 import torch
 
 from alphazero.catalogue import registry
-from alphazero.commands import pit, replay
+from alphazero.commands import pit
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError
 from alphazero.game.record import read_records
@@ -138,7 +138,7 @@ def test_a_game_is_stepped_through_without_a_standard_input(capsys, monkeypatch,
     file = tmp_path / "games.jsonl"
     assert run_pit("random", "greedy", "--game", "tictactoe", "--games", 2, "--save-games", file) == 0
     monkeypatch.setattr(sys, "stdin", None)
-    assert run_command(replay.main, [str(file), "1"]) == 0
+    assert run_command(pit.replay, [str(file), "1"]) == 0
     assert "greedy - random: " in capsys.readouterr().out
     sys.stdin.close()  # the empty one that the command has put in its place
 

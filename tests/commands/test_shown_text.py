@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import doctor, publish, replay, train
+from alphazero.commands import doctor, pit, publish, train
 from alphazero.commands.shared import run_command, say
 from alphazero.errors import InputError, printable
 from alphazero.game.record import GameRecord, write_records
@@ -42,7 +42,7 @@ def record(**changes: object) -> GameRecord:
 @pytest.mark.parametrize("words", [[], ["0"]], ids=["list", "step through"])
 def test_a_replay_shows_texts_as_text(words, tmp_path: Path, capsys):
     write_records(tmp_path / "games.jsonl", [record()])
-    assert run_command(replay.main, [str(tmp_path / "games.jsonl"), *words]) == 0
+    assert run_command(pit.replay, [str(tmp_path / "games.jsonl"), *words]) == 0
     shown = capsys.readouterr().out
     assert r"\x1b[2J" in shown
     assert all(c.isprintable() or c == "\n" for c in shown)
@@ -53,7 +53,7 @@ def test_errors_show_texts_as_text(changes, tmp_path: Path, capsys):
     path = tmp_path / "games.jsonl"
     write_records(path, [record()])
     path.write_text(json.dumps(json.loads(path.read_text()) | changes) + "\n")
-    assert run_command(replay.main, [str(path), "0"]) == 2
+    assert run_command(pit.replay, [str(path), "0"]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and said[:-1].isprintable()
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.replay import list_games
+from alphazero.commands.pit import list_games
 from alphazero.fingerprint import name_rules
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.matches.labelled import read_positions

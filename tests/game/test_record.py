@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.commands import pit, replay
+from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, InputError
 from alphazero.game.record import read_records
@@ -44,11 +44,11 @@ def test_saved_games_are_those_that_were_played(name: str, tmp_path: Path, capsy
 def test_a_replay_lists_the_games_and_shows_every_position(tmp_path: Path, capsys):
     path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "4")
     capsys.readouterr()
-    assert run_command(replay.main, [str(path)]) == 0
+    assert run_command(pit.replay, [str(path)]) == 0
     listed = capsys.readouterr().out.splitlines()
     assert listed[0].startswith("4 games") and len(listed) == 5
     record = read_records(path)[1]
-    assert run_command(replay.main, [str(path), "1"]) == 0
+    assert run_command(pit.replay, [str(path), "1"]) == 0
     shown = capsys.readouterr().out
     for position in record.positions(registry.load("tictactoe").game):
         assert f"\n\n{position}\n" in shown
@@ -62,7 +62,7 @@ def test_a_replay_at_a_terminal_goes_forward_back_and_ends(tmp_path: Path, capsy
     answers = iter(["", "", "b", "q"])
     monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
     monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
-    assert run_command(replay.main, [str(path), "0"]) == 0
+    assert run_command(pit.replay, [str(path), "0"]) == 0
     last = len(read_records(path)[0].moves) + 2
     shown = [line for line in capsys.readouterr().out.splitlines() if f" of {last}" in line]
     assert [line.split()[0] for line in shown] == ["0", "1", "2", "1"]
@@ -72,7 +72,7 @@ def test_a_replay_at_a_terminal_goes_forward_back_and_ends(tmp_path: Path, capsy
 def test_a_replay_takes_the_number_of_one_game(words, tmp_path: Path, capsys):
     path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
     capsys.readouterr()
-    assert run_command(replay.main, [str(path), *words]) == 2
+    assert run_command(pit.replay, [str(path), *words]) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1
 
@@ -108,16 +108,16 @@ def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path
     path = saved(tmp_path, "greedy", "random", "--game", "tictactoe", "--games", "2")
     (tmp_path / "evil.py").write_text("raise SystemExit(99)")
     changed(path, game=str(tmp_path / "evil.py"))
-    assert run_command(replay.main, [str(path), "0"]) == 2
+    assert run_command(pit.replay, [str(path), "0"]) == 2
     assert "does not come with alphazero" in capsys.readouterr().err
     changed(path, game="tictactoe", moves=["z9"])
     with pytest.raises(IllegalAction, match="z9"):
         read_records(path)[0].positions(registry.load("tictactoe").game)
-    assert run_command(replay.main, [str(path), "0"]) == 2
+    assert run_command(pit.replay, [str(path), "0"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
 
 @pytest.mark.parametrize("argv", [["no/file"], [".", "0"], ["x", "1", "2", "a"]])
 def test_wrong_replays_get_one_sentence(argv, capsys):
-    assert run_command(replay.main, argv) == 2
+    assert run_command(pit.replay, argv) == 2
     assert capsys.readouterr().err.count("\n") == 1

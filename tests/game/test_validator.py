@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from alphazero.commands.rules.check import describe, main
+from alphazero.commands.rules.new import check, describe
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, LawBroken
 from alphazero.game import Game, Rules, laws, validator
@@ -370,7 +370,7 @@ def test_the_shipped_games_keep_all_laws(game: Game, monkeypatch: pytest.MonkeyP
 
 
 def test_the_command_says_what_kind_of_game_it_is(capsys: pytest.CaptureFixture[str]):
-    assert run_command(main, ["nim", "--games", "40"]) == 0
+    assert run_command(check, ["nim", "--games", "40"]) == 0
     said = capsys.readouterr().out
     for words in ("40, ", "(max_plies 16)", "of 28", "draw 0%", "won 100%", "players alternate", "first game: ",
                   "nim keeps all laws.", "python main.py --game nim"):  # fmt: skip
@@ -389,7 +389,7 @@ class Faulty(TicTacToe):
 
 def test_the_command_draws_the_position_and_says_the_law(tmp_path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "faulty.py").write_text(SOURCE)
-    assert run_command(main, [str(tmp_path / "faulty.py")]) == 2
+    assert run_command(check, [str(tmp_path / "faulty.py")]) == 2
     drawing, sentence = capsys.readouterr().err.rstrip().rsplit("\n", 1)
     assert sentence.startswith("error: faulty: `terminal_value` must give -1, 0 or 1")
     assert "to move:" in drawing and "a b c" in drawing
@@ -397,5 +397,5 @@ def test_the_command_draws_the_position_and_says_the_law(tmp_path, capsys: pytes
 
 @pytest.mark.parametrize("argv", [["chess"], ["nim", "--games", "0"], []])
 def test_wrong_input_gets_one_sentence(argv: list[str], capsys: pytest.CaptureFixture[str]):
-    assert run_command(main, argv) == 2
+    assert run_command(check, argv) == 2
     assert capsys.readouterr().err.count("\n") == 1

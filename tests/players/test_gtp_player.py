@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.commands import pit, replay
+from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
 from alphazero.game.gtp_words import default_words
@@ -225,7 +225,7 @@ def test_forfeits_are_written_with_the_games_and_shown(tmp_path, capsys):
     records = read_records(file)
     assert [record.result for record in records] == ["1-0", "0-1"]
     assert all("which is not GTP" in record.forfeit for record in records)
-    assert run_command(replay.main, [str(file), "0"]) == 0
+    assert run_command(pit.replay, [str(file), "0"]) == 0
     assert "1-0 (gtp:" in capsys.readouterr().out
 
 

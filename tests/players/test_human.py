@@ -9,7 +9,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands import pit, replay
+from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
@@ -173,7 +173,7 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     (record,) = read_records(file)
     assert record.contestants == ("greedy", "human") and record.moves == ("a1", "b2", "b1") and record.result == "*"
     assert record.number == 3 and record.seed == 1
-    assert run_command(replay.main, [str(file), "0"]) == 0
+    assert run_command(pit.replay, [str(file), "0"]) == 0
     assert "1 X X .\n2 . O .\n3 . . .\n" in capsys.readouterr().out
 
 
@@ -184,7 +184,7 @@ def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypa
     assert run_command(pit.main, ["human", "random", "--game", game, "--games", "1"]) == 0
     (line,) = re.findall(r"; (.*) steps through it", capsys.readouterr().out)
     words = shlex.split(line)
-    assert words[-2:] == ["--game", game] and run_command(replay.main, words[words.index("replay") + 1 :]) == 0
+    assert words[-2:] == ["--game", game] and run_command(pit.replay, words[words.index("replay") + 1 :]) == 0
     assert read_records(Path("game.jsonl"))[0].game == game  # as `pit --save-games` says it
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.commands import pit, replay, tournament
+from alphazero.commands import pit, tournament
 from alphazero.commands.shared import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -58,7 +58,7 @@ def test_the_next_command_of_a_tournament_in_a_game_of_ones_own_works(tmp_path, 
     assert run_pit(*words) == 0
     (line,) = re.findall(r"step through the first game: (.*)", capsys.readouterr().out)
     words = shlex.split(line)
-    assert run_command(replay.main, words[words.index("replay") + 1 :]) == 0
+    assert run_command(pit.replay, words[words.index("replay") + 1 :]) == 0
     assert words[-2:] == ["--game", game]
 
 

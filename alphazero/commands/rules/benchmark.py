@@ -13,22 +13,12 @@ import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import (
-    DEFAULT_GAME,
-    Device,
-    GameName,
-    ScoreOptions,
-    Seed,
-    Threads,
-    argument,
-    check_options,
-)
+from alphazero.commands.options import Device, GameName, ScoreOptions, Seed, Threads, argument, check_options, load_game
 from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError, count_of
 from alphazero.machine import count_cores
 from alphazero.matches.judge import Judgement, describe, open_players, simulations_of, title_of
 from alphazero.matches.labelled import Labelled
-from alphazero.players.contestants import load_game
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.files import check_output_file, write_json
@@ -50,7 +40,7 @@ class BenchmarkConfig(ScoreOptions):
 def main(argv: list[str]) -> None:
     config = parse(BenchmarkConfig, argv, command="benchmark")
     spare_files(config.overwrite, config.json)
-    _, loaded = load_game(config.game, [config.contestant], DEFAULT_GAME)
+    _, loaded = load_game(config.game, [config.contestant])
     if loaded.make_benchmark is None:
         scored = [name for name in registry.NAMES if registry.load(name).make_benchmark is not None]
         raise InputError(
