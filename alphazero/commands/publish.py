@@ -146,7 +146,6 @@ def history_of(path: Path, generation: int, saved: Mapping[str, Any], loaded: Lo
         )
 
     def total(*names: str) -> float:
-        """The sum over the generations of a figure, or of the product of several."""
         return sum(math.prod(line.get(name) or 0 for name in names) for line in lines)
 
     first, manifest = read_card(path.with_name("generation_0000.json")), latest_manifest(folder)
@@ -170,35 +169,27 @@ def narrowed(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
 
     Tensors with one dimension are small and stay as they are, and so do those with a number that float16 cannot hold.
     """
-
-    def fits(array: np.ndarray) -> bool:
-        most = np.finfo(np.float16).max
-        return array.dtype == np.float32 and array.ndim > 1 and bool(np.abs(array).max(initial=0) <= most)
-
-    return {name: array.astype(np.float16) if fits(array) else array for name, array in tensors.items()}
+    most, found = np.finfo(np.float16).max, dict(tensors)
+    for name, array in tensors.items():
+        if array.dtype == np.float32 and array.ndim > 1 and np.abs(array).max(initial=0) <= most:
+            found[name] = array.astype(np.float16)
+    return found
 
 
 def command_of(loaded: LoadedGame, saved: Mapping[str, Any]) -> str:
     """The shortest `python main.py ...` that begins a run with the settings of a `config.json`."""
     # settings added after the run began had the values of today's defaults, which may not be those of the presets
     config = config_from_dict(RunConfig, saved["settings"], "the run's settings", like=example_config(loaded))
-
-    def flat(settings: RunConfig) -> dict[str, Any]:
-        return {
-            name: json.loads(text) for name, text in flat_settings(json.loads(json.dumps(asdict(settings)))).items()
-        }
-
-    def changes(preset: str) -> dict[str, Any]:
-        # sizes left out would be those of the net that the run began with, whose file may change
-        before, kept = flat(loaded.presets()[preset]), "net." if config.initial_net else "no such name"
-        return {
-            name: value for name, value in flat(config).items() if before.get(name) != value or name.startswith(kept)
-        }
-
-    preset = min(loaded.presets(), key=lambda name: len(changes(name)))
+    # sizes left out would be those of the net that the run began with, whose file may change
+    settings, kept = flat_settings(asdict(config)), "net." if config.initial_net else "no such name"
+    changes = {}
+    for preset, start in loaded.presets().items():
+        before = flat_settings(asdict(start))
+        changes[preset] = [name for name in settings if settings[name] != before.get(name) or name.startswith(kept)]
+    preset = min(changes, key=lambda name: len(changes[name]))
     words = ["python", "main.py", "--game", saved["game"], "--preset", preset, "--seed", str(saved["seed"])]
-    for name, value in changes(preset).items():
-        group, dot, last = name.replace("_", "-").rpartition(".")
+    for name in changes[preset]:
+        value, (group, dot, last) = json.loads(settings[name]), name.replace("_", "-").rpartition(".")
         if isinstance(value, bool):
             words.append(f"--{group}{dot}{'' if value else 'no-'}{last}")
         else:
@@ -261,9 +252,7 @@ def export(argv: list[str]) -> None:
     atomic_write(config.output, content)
     planes, height, width = loaded.game.observation_shape
     print(
-        f"{config.output} is written, {len(content) / 1e6:.1f} MB; in {NUM_CHECKED:,} positions it differs from torch"
+        f"{config.output} is written, {len(content) / 1e6:.1f} MB; in {NUM_CHECKED:,} positions it differs from torch\n"
+        f"by {error:.1g} at most. It takes observations float32[n, {planes}, {height}, {width}] and gives policy_logits\n"
+        f"[n, {loaded.game.num_actions}] and values [n], both for the player to move."
     )
-    print(
-        f"by {error:.1g} at most. It takes observations float32[n, {planes}, {height}, {width}] and gives policy_logits"
-    )
-    print(f"[n, {loaded.game.num_actions}] and values [n], both for the player to move.")

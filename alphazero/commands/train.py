@@ -72,7 +72,8 @@ class Options:
 def main(argv: list[str]) -> None:
     given = _first_look(argv)
     loaded = registry.load(given.game)
-    defaults, named = _defaults(given, loaded), Path(given.run) if given.run else None
+    defaults = Options(config=find_preset(given.preset, loaded, given.initial_net))
+    named = Path(given.run) if given.run else None
     if given.resume:
         named = named or choose_folder(loaded.game.name, resume=True)
         saved = training.read_saved(named, given.game, defaults.config, loaded.game.name)
@@ -99,20 +100,14 @@ def _first_look(argv: list[str]) -> argparse.Namespace:
     return given
 
 
-def _defaults(given: argparse.Namespace, loaded: LoadedGame) -> Options:
-    """The preset's settings, with the sizes of the net to begin with."""
-    return Options(config=find_preset(given.preset, loaded, given.initial_net))
-
-
 def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
     """Trains to the end, or to an interruption, and says how strong the net is and what to do next."""
     for line in _plan(options, loaded.game.name, folder):
         logger.info("%s", line)
-    device = "" if options.device == "auto" else options.device
-    kept = {"--device": device, "--cluster": options.cluster, "--cluster-workers": options.cluster_workers}
     flags = ["--deterministic"] * options.deterministic
-    for flag, value in (kept | {"--wandb": options.wandb}).items():
-        flags += [flag, str(value)] if value else []
+    for name in ("device", "cluster", "cluster_workers", "wandb"):
+        if (value := getattr(options, name)) != getattr(Options, name):
+            flags += [f"--{name.replace('_', '-')}", str(value)]
     command = command_line("train", "--game", options.game, "--run", folder, "--resume", *flags)
 
     def stopped() -> str:
@@ -144,14 +139,14 @@ def _plan(options: Options, game_name: str, folder: Path) -> list[str]:
     """The first lines of a run: the work to come, when it ends, and how to stop it."""
     config = options.config
     settings = "the settings of the run" if options.resume else f"preset {options.preset}"
-    rest = ", learns from them, and pits the new net against the best one" * config.gate.enabled
+    rest = ", then pits the new net against the best one" * config.gate.enabled
     end = f"after generation {config.generations}"
     if config.minutes:
         end += f" or {config.minutes:g} minute{'s' * (config.minutes != 1)}, whichever comes first"
     threads = count_of(options.threads, "thread")
     return [
         f"training a network for {game_name} with {settings} and {threads}, in {shorten_path(folder)}",
-        f"each generation plays games by self-play{rest or ' and learns from them'}; the run ends {end}",
+        f"each generation plays games by self-play and learns from them{rest}; the run ends {end}",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]
 

@@ -163,7 +163,9 @@ def expect_the_same_settings(game, flags):
     loaded = registry.load(game)
 
     def options(words):
-        return parse(program.Options, words, default=program._defaults(program._first_look(words), loaded))
+        given = program._first_look(words)
+        preset = program.find_preset(given.preset, loaded, given.initial_net)
+        return parse(program.Options, words, default=program.Options(config=preset))
 
     chosen = options(["--game", game, *flags])
     saved = {"game": game, "seed": chosen.seed, "threads": 2, "settings": asdict(chosen.config)}

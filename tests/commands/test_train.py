@@ -17,10 +17,11 @@ import pytest
 
 import alphazero as az
 from alphazero.api import runs
+from alphazero.api.runs import find_preset
 from alphazero.catalogue import registry
 from alphazero.commands import doctor
 from alphazero.commands.shared import parse, run_command
-from alphazero.commands.train import Options, _defaults, _first_look, _next_commands, main
+from alphazero.commands.train import Options, _first_look, _next_commands, main
 from alphazero.errors import InputError, RunFolderError
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.manifest import read_config
@@ -157,7 +158,8 @@ def test_a_net_to_begin_with_may_be_named_with_an_underscore(finished):
     assert spelt != words
 
     def options(argv):
-        return parse(Options, argv, default=_defaults(_first_look(argv), registry.load("tictactoe")))
+        preset = find_preset(None, registry.load("tictactoe"), _first_look(argv).initial_net)
+        return parse(Options, argv, default=Options(config=preset))
 
     assert options(spelt) == options(words) and options(words).config.net.channels == 8
 
@@ -263,7 +265,7 @@ def test_the_first_lines_say_what_comes_and_the_last_ones_what_the_scores_mean(t
     first = caplog.messages[:3]
     assert first == [
         f"training a network for tictactoe with preset quick and 1 thread, in {tmp_path / 'run'}",
-        "each generation plays games by self-play, learns from them, and pits the new net against the best one; "
+        "each generation plays games by self-play and learns from them, then pits the new net against the best one; "
         "the run ends after generation 2 or 0.5 minutes, whichever comes first",
         "Ctrl-C stops the run and keeps all finished generations; --resume goes on with it",
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, TypeVar
@@ -155,9 +156,7 @@ def take(items: Iterator[Item], count: int, title: str) -> list[Item]:
     """The first `count` items, with a progress bar."""
     found: list[Item] = []
     with Progress(title) as progress:
-        for item in items:
+        for item in islice(items, count):
             found.append(item)
             progress.show(len(found) / count, f"{len(found)} of {count}")
-            if len(found) == count:
-                break
     return found
