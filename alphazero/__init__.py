@@ -20,6 +20,7 @@ from alphazero._version import __version__ as __version__
 
 if TYPE_CHECKING:
     from alphazero import errors as errors
+    from alphazero.api.extras import play_web as play_web
     from alphazero.api.loading import Evaluation as Evaluation
     from alphazero.api.loading import check_game as check_game
     from alphazero.api.loading import evaluate as evaluate
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from alphazero.api.loading import load_net as load_net
     from alphazero.api.matches import Match as Match
     from alphazero.api.matches import match as match
-    from alphazero.api.page import play_web as play_web
     from alphazero.api.runs import load_run as load_run
     from alphazero.api.runs import train as train
     from alphazero.game.game import Game as Game

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from alphazero.api.cluster import cluster_at
+from alphazero.api.extras import cluster_at
 from alphazero.api.loading import MakeNet, with_net
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame

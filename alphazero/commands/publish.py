@@ -253,6 +253,6 @@ def export(argv: list[str]) -> None:
     planes, height, width = loaded.game.observation_shape
     print(
         f"{config.output} is written, {len(content) / 1e6:.1f} MB; in {NUM_CHECKED:,} positions it differs from torch\n"
-        f"by {error:.1g} at most. It takes observations float32[n, {planes}, {height}, {width}] and gives policy_logits\n"
-        f"[n, {loaded.game.num_actions}] and values [n], both for the player to move."
+        f"by {error:.1g} at most. It takes observations float32[n, {planes}, {height}, {width}] and gives\n"
+        f"policy_logits [n, {loaded.game.num_actions}] and values [n], both for the player to move."
     )

@@ -15,7 +15,7 @@ from typing import Annotated, TextIO
 
 import tyro
 
-from alphazero.api.page import make_server
+from alphazero.api.extras import make_server
 from alphazero.commands.options import (
     Contestant,
     Device,

@@ -14,7 +14,7 @@ from typing import Annotated
 import tyro
 
 from alphazero import interruption
-from alphazero.api.cluster import cluster_at
+from alphazero.api.extras import cluster_at
 from alphazero.api.runs import find_preset
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame

@@ -1,4 +1,4 @@
-"""The page in the browser."""
+"""What needs packages or folders that may not be here: the page in the browser, and a cluster."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game
+from alphazero.invocation import option
 from alphazero.players.contestants import Contestant
 from alphazero.settings import check_range
 
 if TYPE_CHECKING:
+    from alphazero.cluster.ray_cluster import RayCluster
     from alphazero.web.server import PageServer
 
 
@@ -59,3 +61,18 @@ def make_server(port: int, host: str = "127.0.0.1", **stage: Any) -> PageServer:
             f"the page needs the package {error.name}: install it by `pip install fastapi uvicorn websockets`"
         ) from error
     return PageServer(Engine(Stage(**stage)), port, host)
+
+
+def cluster_at(address: str, workers: int | None, threads: int | None) -> RayCluster | None:
+    """The cluster at that address, not connected yet; None without an address."""
+    if workers is not None and not address:
+        raise InvalidSetting(
+            f"{option('cluster_workers')} needs {option('cluster')}, as in {option('cluster', 'auto')}"
+        )
+    if not address:
+        return None
+    try:
+        from alphazero.cluster.ray_cluster import RayCluster
+    except ModuleNotFoundError as error:
+        raise InvalidSetting(f"{option('cluster')} needs the folder alphazero/cluster, which is not here") from error
+    return RayCluster(address, workers, threads)
