@@ -26,12 +26,15 @@ from alphazero.catalogue import registry
 from alphazero.game import Game, validator
 from alphazero.game.kernels import Kernels
 from alphazero.training.parts import pace
+from alphazero.training.selfplay import calibration
 
 # ignored by jobs in the background of a script, whose programs leave it so, and tests send it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 # the last gate of each tiny run would play longer than the whole run; before any fixture, since runs are compared
 pace.LAST_GATE_GAMES = 20
+# how fast the network is, a run measures for a third of a second, and tests look at nothing that follows from it
+calibration.SECONDS = 0.002
 # a busy machine would need so long for a phase that a line about it joined what commands say
 progress._SECONDS_BETWEEN_LINES = math.inf
 

@@ -6,6 +6,7 @@ or two instead of six.
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import multiprocessing
@@ -26,17 +27,23 @@ PATIENCE = 600.0
 """Seconds to wait for a process on a busy machine."""
 
 
-def run_program(arguments: list[str], log: str, fault: str) -> None:
-    """The body of a process: `alphazero train` with these arguments; what it says goes to the file `log`."""
+def run_program(arguments: list[str], log: str, fault: str, obeys: bool) -> None:
+    """The body of a process: `alphazero train` with these arguments; what it says goes to the file `log`.
+
+    If it `obeys`, also a process of root keeps to the permissions of files, as those of other users do.
+    """
     if fault:
         os.environ["ALPHAZERO_FAULT"] = fault
+    if obeys:  # capset, of version 3, with no capability
+        assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()) == 0
     with open(log, "a", encoding="utf-8") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     from alphazero.commands.train import main
     from alphazero.training.parts import pace
+    from alphazero.training.selfplay import calibration
 
-    pace.LAST_GATE_GAMES = 20  # as in tests/conftest.py
+    pace.LAST_GATE_GAMES, calibration.SECONDS = 20, 0.002  # as in tests/conftest.py
     sys.exit(run_command(main, arguments))
 
 
@@ -52,15 +59,19 @@ def log_of(folder: Path) -> Path:
     return folder.with_suffix(".log")
 
 
+def begin(arguments: list[str], folder: Path, fault: str = "", obeys: bool = False) -> BaseProcess:
+    """Runs `alphazero train` with these arguments in `folder`; what it says goes to `log_of(folder)`."""
+    words = [*arguments, "--game", "tictactoe", "--run", str(folder)]
+    process = _context().Process(target=run_program, args=(words, str(log_of(folder)), fault, obeys))
+    process.start()
+    return process
+
+
 def start(folder: Path, fault: str = "") -> BaseProcess:
     """Begins the run in `folder`, or goes on with it as a person would; it kills itself at the fault, if there is one
     (see `fault_point` in alphazero/storage/files.py)."""
     begun = (folder / "config.json").exists()
-    arguments = ["--game", "tictactoe", "--run", str(folder)]
-    arguments += ["--resume"] if begun else [*FLAGS, "--generations", str(GENERATIONS)]
-    process = _context().Process(target=run_program, args=(arguments, str(log_of(folder)), fault))
-    process.start()
-    return process
+    return begin(["--resume"] if begun else [*FLAGS, "--generations", str(GENERATIONS)], folder, fault)
 
 
 def finish(folder: Path) -> None:

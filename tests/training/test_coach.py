@@ -387,11 +387,11 @@ def test_matches_are_over_in_their_time(prepared, monkeypatch):
     players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
     monkeypatch.setattr(scores_module, "net_player", lambda *_: players[0])
     for ply_seconds, plies, limit, num_games, least, most in (
-        (1 / 256, 9.0, 8.0, 600, 100, 598),
+        (1 / 256, 9.0, 8.0, 300, 100, 298),
         (1 / 2000, 600.0, 7.0, 20, 20, 20),
         (1 / 2000, 600.0, 3.1, 20, 8, 8),
-        (1 / 256, 9.0, 3.5, 600, 10, 10),
-        (60.0, 9.0, 15.0, 600, 0, 0),
+        (1 / 256, 9.0, 3.5, 256, 10, 10),
+        (60.0, 9.0, 15.0, 20, 0, 0),
     ):
         monkeypatch.setattr(coach.journal, "lines", [{"plies_per_game": plies, "simulations_per_s": 0}])
         begin = now

@@ -29,16 +29,23 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.parts import gate, journal, lineup, steps
 from alphazero.training.parts.journal import Journal
-from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.lineup import Lineup, same_sizes
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.run import read_saved, train
 from alphazero.training.selfplay import Recordings, games
+from alphazero.training.selfplay.value_targets import check_targets, record
 from tests.storage.resealing import reseal_config
 from tests.training.test_coach import TINY, checksums
 
 SLOW = str(Path(__file__).with_name("slow_game.py"))
 CONFIG = replace(TINY, generations=2, evaluation=replace(TINY.evaluation, opponents=("random",)))
+SMALL = replace(
+    CONFIG, generations=1, gate=replace(CONFIG.gate, enabled=False),
+    evaluation=replace(CONFIG.evaluation, opponents=()),
+    self_play=replace(CONFIG.self_play, games_per_generation=3, num_slots=3),
+)  # fmt: skip
+"""Three games, and no matches."""
 
 
 def test_nothing_of_a_run_stays_in_memory(tmp_path, monkeypatch):
@@ -54,23 +61,16 @@ def test_nothing_of_a_run_stays_in_memory(tmp_path, monkeypatch):
     gc.collect()
     gc.disable()
     try:
-        train(registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run", threads=1)
+        train(registry.load("tictactoe"), replace(SMALL, gate=CONFIG.gate), tmp_path / "run", threads=1)
         left = [part() for part in parts]  # not later: what follows may look for cycles
     finally:
         gc.enable()
     assert left == [None] * len(kinds)
 
 
-def test_settings_of_a_net_that_are_tuples_are_those_of_its_card(tmp_path):
-    def make_net(game, settings):
-        (channels,) = settings["sizes"]
-        return registry.load("tictactoe").make_net(game, {"blocks": 1, "channels": channels})
-
-    loaded = replace(registry.load("tictactoe"), make_net=make_net)
-    config = replace(CONFIG, generations=1, net={"sizes": (8,)}, gate=replace(CONFIG.gate, enabled=False))
-    train(loaded, config, tmp_path / "first", threads=1)
-    later = replace(config, initial_net=str(tmp_path / "first"))
-    assert train(loaded, later, tmp_path / "second", threads=1).generation == 1
+def test_settings_of_a_net_that_are_tuples_are_those_of_its_card():
+    """It holds lists."""
+    assert same_sizes({"sizes": (8, 4)}, {"sizes": [8, 4]}) and not same_sizes({"sizes": (8, 4)}, {"sizes": [4, 8]})
 
 
 def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
@@ -85,29 +85,32 @@ def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("how", ["event", "interrupt"])
-def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch, how):
+def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch):
+    """By an event in the second generation, by an interrupt in the third."""
     loaded, stop, learn = registry.load("tictactoe"), threading.Event(), loop.learn
+    config, folder = replace(SMALL, generations=3), tmp_path / "run"
 
-    def learn_once(run, generation, num_new):
-        if generation.number == 2:
-            if how == "interrupt":
-                raise KeyboardInterrupt
+    def learn_until_stopped(run, generation, num_new):
+        if generation.number == 3:
+            raise KeyboardInterrupt
+        if generation.number == 2 and run.stop is stop:
             stop.set()
         learn(run, generation, num_new)
 
-    monkeypatch.setattr(loop, "learn", learn_once)
-    run = train(loaded, CONFIG, tmp_path / "run", threads=1, stop=stop)
+    monkeypatch.setattr(loop, "learn", learn_until_stopped)
+    run = train(loaded, config, folder, threads=1, stop=stop)
     assert run.stopped and run.generation == 1 and not run.evaluation
     assert len(run.metrics) == 1 and run.net.card["parameters"] > 0
+    run = train(loaded, config, folder, threads=1, resume=True)
+    assert run.stopped and run.generation == 2
     monkeypatch.setattr(loop, "learn", learn)
-    assert train(loaded, CONFIG, tmp_path / "run", threads=1, resume=True).generation == 2
+    assert train(loaded, config, folder, threads=1, resume=True).generation == 3
 
 
 def test_the_settings_of_a_strangers_run_start_no_code_in_python(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     folder, mark = tmp_path / "stranger", tmp_path / "imported"
-    train(registry.load("tictactoe"), replace(CONFIG, generations=1), folder, threads=1)
+    train(registry.load("tictactoe"), SMALL, folder, threads=1)
     (folder / "policy.py").write_text(
         f"import pathlib\npathlib.Path({str(mark)!r}).touch()\ndef f(observations): return 0\n"
     )
@@ -121,17 +124,17 @@ def test_the_settings_of_a_strangers_run_start_no_code_in_python(tmp_path, monke
     assert not mark.exists()
 
 
-@pytest.mark.parametrize("before", [True, False])
-def test_a_run_knows_whether_it_is_deterministic(tmp_path, caplog, before):
-    loaded, one, folder = registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run"
-    train(loaded, one, folder, threads=1, deterministic=before)
-    caplog.clear()
-    train(loaded, one, folder, threads=1, deterministic=before, resume=True)
-    assert "deterministic" not in caplog.text
-    train(loaded, CONFIG, folder, threads=1, deterministic=not before, resume=True)
-    words = ("with", "without") if before else ("without", "with")
-    assert "was begun {} deterministic=True, and goes on {} it".format(*words) in caplog.text
-    assert latest_manifest(folder).state["deterministic"] is not before
+def test_a_run_knows_whether_it_is_deterministic_and_gives_torch_back_what_it_has_found(tmp_path, caplog):
+    loaded, folder = registry.load("tictactoe"), tmp_path / "run"
+    for generations, deterministic, begun in ((1, True, None), (2, True, None), (3, False, True), (4, True, False)):
+        caplog.clear()
+        config = replace(SMALL, generations=generations)
+        train(loaded, config, folder, threads=1, deterministic=deterministic, resume=generations > 1)
+        assert not torch.are_deterministic_algorithms_enabled()
+        words = ("with", "without") if begun else ("without", "with")
+        said = "was begun {} deterministic=True, and goes on {} it".format(*words) in caplog.text
+        assert said == (begun is not None) == ("deterministic" in caplog.text)
+        assert latest_manifest(folder).state["deterministic"] is deterministic
 
 
 MINE = """
@@ -149,7 +152,7 @@ def run_of_a_file(tmp_path_factory):
     folder = tmp_path_factory.mktemp("file")
     (folder / "my_game.py").write_text(MINE)
     loaded = registry.load(str(folder / "my_game.py"))
-    train(loaded, replace(CONFIG, generations=1), folder / "run", game_name="my_game.py", threads=1)
+    train(loaded, SMALL, folder / "run", game_name="my_game.py", threads=1)
     return folder / "run"
 
 
@@ -187,7 +190,7 @@ def test_changed_rules_are_said_when_a_run_goes_on(run_of_a_file, tmp_path, capl
     def go_on(source: str, generations: int) -> str:
         file.write_text(source)
         caplog.clear()
-        train(registry.load(f"{file}"), replace(CONFIG, generations=generations), folder, threads=1, resume=True)
+        train(registry.load(f"{file}"), replace(SMALL, generations=generations), folder, threads=1, resume=True)
         return caplog.text
 
     assert "have changed" not in go_on(f"# a comment, and another file\n{MINE}", 2)
@@ -207,9 +210,7 @@ def test_a_game_in_python_may_lose_its_file_while_it_trains(tmp_path):
     file = Path(shutil.copy(SLOW, tmp_path / "slow.py"))
     loaded = registry.load(f"{file}:SlowGame")
     before = f"{sys.version_info[0]}.{sys.version_info[1]} {game_fingerprint(loaded.game)}"
-    config = replace(CONFIG, generations=1, gate=replace(CONFIG.gate, enabled=False))
-    config = replace(config, evaluation=replace(config.evaluation, opponents=()))
-    run = train(loaded, config, tmp_path / "run", threads=1, on_start=lambda coach: file.unlink())
+    run = train(loaded, SMALL, tmp_path / "run", threads=1, on_start=lambda coach: file.unlink())
     assert run.generation == 1 and latest_manifest(run.folder).state["rules"] == before
 
 
@@ -234,8 +235,6 @@ def test_the_outcome_as_value_target_equals_a_lambda_of_one_bit_for_bit(tmp_path
 @pytest.mark.parametrize(
     ("target", "devices", "words"),
     [
-        (lambda games, settings: games.z[:, :-1], ["cpu"], "between -1 and 1"),
-        (lambda games, settings: games.z * np.nan, ["cpu"], "between -1 and 1"),
         (lambda games, settings: 2 * games.z, ["cpu"], "between -1 and 1"),
         (lambda games, settings: games.z, ["cpu", "cpu"], "top level of a module"),
     ],
@@ -244,6 +243,14 @@ def test_a_value_target_that_cannot_be_is_refused_in_a_sentence(tmp_path, target
     with pytest.raises(InvalidSetting, match=words):
         train(replace(registry.load("tictactoe"), value_targets=target), CONFIG, tmp_path, threads=2, devices=devices)
     assert not (tmp_path / "config.json").exists() or devices == ["cpu"]
+
+
+@pytest.mark.parametrize("target", [np.zeros((2, 3)), np.full((2, 4), np.nan), "none"], ids=["short", "nan", "text"])
+def test_a_value_target_is_one_number_for_each_ply(target):
+    played = np.zeros((2, 4), np.int8)
+    games = record(played, played == 0, np.zeros((2, 4)), np.zeros((2, 4)), played == 1)
+    with pytest.raises(InvalidSetting, match=r"between -1 and 1 .*\(2, 4\)"):
+        check_targets(target, games)
 
 
 # --- a time limit ----------------------------------------------------------------------------------------------------
@@ -291,8 +298,3 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     assert "no two games against mcts:20 were over in 0:00:01" in caplog.text
     longest = 2 * 20 * 12 * 0.002  # two games, each with 20 playouts of twelve plies at most: nobody interrupts them
     assert times[1] - times[0] < 1.2 + longest
-
-
-def test_a_deterministic_run_gives_torch_back_what_it_has_found(tmp_path):
-    train(registry.load("tictactoe"), replace(CONFIG, generations=1), tmp_path / "run", threads=1, deterministic=True)
-    assert not torch.are_deterministic_algorithms_enabled()

@@ -96,11 +96,13 @@ def expect_equal(one: Coach, two: Coach) -> None:
         assert torch.equal(two.lineup.net.module.state_dict()[name], tensor), name
 
 
-def test_other_devices_are_refused_on_resume_before_anything_is_set_up(tmp_path: Path, monkeypatch):
-    run(tmp_path, ["cpu"], generations=1)
+def test_other_devices_are_refused_on_resume_before_anything_is_set_up(alone: Coach, monkeypatch):
     monkeypatch.setattr("alphazero.training.parts.lineup.kernels_of", None)
     for devices in (["cpu", "cpu"], ["cuda"]):
-        with RunFolder.open(tmp_path) as folder, pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"):
+        with (
+            RunFolder.open(alone.folder.path) as folder,
+            pytest.raises(RunFolderError, match=f"1 x cpu, .* x {devices[0]}"),
+        ):
             make_coach(folder, devices).prepare()
 
 
