@@ -390,7 +390,7 @@ def test_matches_are_over_in_their_time(prepared, monkeypatch):
         (1 / 256, 9.0, 8.0, 300, 100, 298),
         (1 / 2000, 600.0, 7.0, 20, 20, 20),
         (1 / 2000, 600.0, 3.1, 20, 8, 8),
-        (1 / 256, 9.0, 3.5, 256, 10, 10),
+        (1 / 256, 9.0, 3.5, 600, 10, 10),
         (60.0, 9.0, 15.0, 20, 0, 0),
     ):
         monkeypatch.setattr(coach.journal, "lines", [{"plies_per_game": plies, "simulations_per_s": 0}])
