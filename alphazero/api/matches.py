@@ -17,8 +17,7 @@ from alphazero.invocation import option
 from alphazero.machine import count_cores
 from alphazero.matches.arena import GAMES_WITH_HUMAN, play_with_human, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
-from alphazero.matches.report import describe, describe_counts, records_of
-from alphazero.matches.result import MatchResult
+from alphazero.matches.result import MatchResult, describe, describe_counts, records_of
 from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer

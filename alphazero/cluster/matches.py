@@ -22,15 +22,15 @@ from alphazero.errors import CheckpointError, StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord, line_of, parse_record
-from alphazero.matches.arena import Arena, get_ready
-from alphazero.matches.report import records_of
+from alphazero.matches.arena import Arena
+from alphazero.matches.result import records_of
 from alphazero.nets.devices import INFERENCES, want_inference, wanted_inference
-from alphazero.players.contestants import checkpoint_of, load_net, make_player
+from alphazero.players.contestants import checkpoint_of, load_net
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
-from alphazero.tournaments.tournament import in_turn, show_games
+from alphazero.tournaments.tournament import in_turn, open_contestant, show_games
 
 GAMES_OF_ORDER = 16
 """Games that a host plays side by side for one answer; games of a pair share their openings two by two."""
@@ -76,7 +76,6 @@ class MatchGuest:
         self._settings, self._loaded = settings, settings.load()
         want_inference(settings.inference)
         self.fingerprint = game_fingerprint(self._loaded.game)
-        self._kernels = kernels_of(self._loaded.game)
         self._files: Mapping[str, bytes] = {}
         self._open = functools.lru_cache(MOST_OPEN)(self._open_player)
 
@@ -89,7 +88,7 @@ class MatchGuest:
         tournament, game, (first, second) = self._settings.tournament, self._loaded.game, map(self._open, order.pairing)
         openings = in_turn([game.position(actions) for actions in order.openings])
         match = Arena(
-            self._kernels, first, second, order.num_games, tournament.seed, numbers=order.games, opening_of=openings
+            kernels_of(game), first, second, order.num_games, tournament.seed, numbers=order.games, opening_of=openings
         )
         records = records_of(match.play(), game, tournament.game, order.pairing, tournament.seed)
         return "".join(f"{line_of(record)}\n" for record in records).encode()
@@ -103,13 +102,7 @@ class MatchGuest:
                 for file in (path, path.with_suffix(".json")):
                     file.write_bytes(self._files[file.name])
                 contestant = contestant.at(path)
-            player = make_player(
-                contestant, self._loaded, seed=tournament.seed, threads=1, simulations=tournament.simulations,
-                device=settings.device,
-            )  # fmt: skip
-        player.name = name
-        get_ready(self._kernels, player)
-        return player
+            return open_contestant(name, contestant, tournament, self._loaded, 1, settings.device)
 
 
 class Spread:

@@ -39,7 +39,7 @@ class RayCluster(Cluster):
     def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> Iterator[Play]:
         """Plays the games of a tournament, nets on `device`; raises InvalidSetting if that cannot be done there."""
         _check_game(loaded)
-        with closing(Spread(self, tournament, loaded, device)) as spread:
+        with self, closing(Spread(self, tournament, loaded, device)) as spread:
             yield spread.play
 
 

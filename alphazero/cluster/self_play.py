@@ -10,8 +10,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -23,10 +22,7 @@ from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.errors import StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
-from alphazero.machine import count_cores
 from alphazero.nets.devices import see_only
-from alphazero.nets.neural_net import Trainer
-from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
@@ -36,8 +32,8 @@ from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until, Worker
 from alphazero.training.selfplay.calibration import compile_all
 from alphazero.training.selfplay.games import saved_arrays
-from alphazero.training.selfplay.worker import LEAST_GAMES
-from alphazero.training.worker_process import TrainingJob, WorkerSettings, make_net
+from alphazero.training.selfplay.worker import LEAST_GAMES, play_games
+from alphazero.training.worker_process import WorkerSettings, make_net
 
 logger = logging.getLogger(__name__)
 
@@ -74,13 +70,16 @@ class Order(NamedTuple):
 class NumberedSelfPlay(SelfPlay):
     """Self-play whose games have the numbers that somebody hands out."""
 
-    def draw_from(self, numbers: SimpleQueue[int]) -> None:
-        """Begins new games by these numbers, and all later ones."""
-        self._numbers = numbers
-        self._begin_games(np.arange(self.num_slots), self._take_numbers(self.num_slots))
+    numbers: SimpleQueue[int]
+    fresh = True
+    """The weights are new since the last call of `play`."""
+
+    def play(self, num_games: int, until: Until = NO_LIMIT, search_anew: bool = False) -> Samples:
+        fresh, self.fresh = self.fresh, False
+        return super().play(num_games, until, fresh or search_anew)
 
     def _take_numbers(self, count: int) -> np.ndarray:
-        return np.array([self._numbers.get_nowait() for _ in range(count)], np.int64)
+        return np.array([self.numbers.get_nowait() for _ in range(count)], np.int64)
 
 
 class RemotePlayer:
@@ -101,7 +100,9 @@ class RemotePlayer:
             for evaluate in make_evaluators(kernels, self._net, 1, config.cache_size)
         ]  # fmt: skip
         self._numbers: SimpleQueue[int] = SimpleQueue()
-        self._begun, self._fresh = False, True
+        for player in self._players:
+            player.numbers = self._numbers
+        self._begun = False
         self._surplus = 0
         """Games that ended beyond those that orders asked for: the next ones ask for fewer."""
         self._counts, self._cpu = SelfPlayCounts(), time.process_time()
@@ -114,8 +115,7 @@ class RemotePlayer:
             self._net.load(Path(folder) / CHECKPOINT)
         for player in self._players:
             player.forget()
-            player.weights = generation
-        self._fresh = True
+            player.weights, player.fresh = generation, True
 
     def play(self, order: Order) -> bytes:
         """A chunk of games that are over; the others go on with the next order."""
@@ -123,25 +123,17 @@ class RemotePlayer:
             self._numbers.put(number)
         if not self._begun:
             for player in self._players:
-                player.draw_from(self._numbers)
-        search_anew, self._begun, self._fresh = self._fresh, True, False
+                player.begin_at(0)
+        self._begun = True
         wanted = max(0, order.num_games - self._surplus)
-        until, share = Until(most_seconds=order.seconds), -(-wanted // len(self._players))
-
-        def play(player: SelfPlay) -> Samples:
-            return player.play(share, until, search_anew=search_anew)
-
-        if len(self._players) == 1:
-            found = [play(self._players[0])]
-        else:  # a GPU searches for one while the other's moves are played
-            with ThreadPoolExecutor(len(self._players)) as pool:
-                found = list(pool.map(play, self._players))
+        # a GPU searches for one player while the other's moves are played
+        samples = play_games(self._players, wanted, self._net.use_threads, Until(most_seconds=order.seconds))
         ended = np.concatenate([player.ended_games() for player in self._players])
         self._surplus = max(0, len(ended) + self._surplus - order.num_games)
         counts = sum((player.counts() for player in self._players), SelfPlayCounts())
         cpu = time.process_time()
         shown = [game for player in self._players for game in player.finished_games()][:4] if order.show else []
-        chunk = Chunk(Samples.join(found), ended, counts - self._counts, int(1000 * (cpu - self._cpu)), shown)
+        chunk = Chunk(samples, ended, counts - self._counts, int(1000 * (cpu - self._cpu)), shown)
         self._counts, self._cpu = counts, cpu
         return pack(chunk)
 
@@ -193,7 +185,6 @@ class AllHosts(Worker):
         self._wants_shown = True
         self._sent: int | None = None
         self._arrived = threading.Event()
-        self.resting: str | None = None  # the machine on which the network learns now: its hosts get no orders
         self.began: float | None = None
         self.counted, self._playing_now = SelfPlayCounts(), False
         """The end of the last call of `play`, and the counts of then."""
@@ -223,7 +214,7 @@ class AllHosts(Worker):
 
     def next_order(self, host: RemoteHost) -> Order | None:
         # if its games suffice for the next generation, the learner is behind
-        if host.machine.identity == self.resting or self.inbox.num_games >= self.wanted:
+        if self.inbox.num_games >= self.wanted:
             return None
         ledger, num_games = self._ledgers[host.number], games_of_order(self.wanted / len(self._ledgers))
         # all slots, as many again if all their games end at once, and the games of orders under way
@@ -341,9 +332,8 @@ class ClusterWorkers(Workers):
         return self.worker.began or time.monotonic(), self.worker.counted
 
     def forget(self) -> None:
-        """Lets all hosts get orders again, once it is known which network plays; older games age by it."""
+        """Older games age by the network that plays from now on."""
         self.worker.note_version()
-        self.worker.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
         return None  # the machines differ
@@ -377,15 +367,6 @@ class ClusterWorkers(Workers):
 
     def committed(self) -> None:
         self.inbox.committed()
-
-    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """Calls `learn_here`; if it takes all cores of this machine, hosts here get no orders until `forget`.
-
-        They would slow it down with games by the last weights. Hosts elsewhere play on.
-        """
-        if self._plan.device_kinds == ["cpu"] and min(self._plan.threads, MOST_THREADS) >= count_cores():
-            self.worker.resting = self._cluster.here()
-        return learn_here()
 
 
 def slots_of_host(config: RunConfig, num_hosts: int) -> int:

@@ -142,7 +142,8 @@ class TournamentOptions(MatchOptions):
 
     def find_cluster(self) -> Elsewhere | None:
         """The cluster that plays, not connected yet."""
-        return cluster_at(self.cluster, self.cluster_workers, self.threads)
+        found = cluster_at(self.cluster, self.cluster_workers, self.threads)
+        return found.spread if found else None
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,7 @@ from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.invocation import command_line
 from alphazero.matches.arena import LEFT
 from alphazero.matches.intervals import Sprt
-from alphazero.matches.report import as_json, describe, records_of
-from alphazero.matches.result import MatchResult
+from alphazero.matches.result import MatchResult, as_json, describe, records_of
 from alphazero.players.contestants import make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.storage.files import write_json

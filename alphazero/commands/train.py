@@ -23,7 +23,7 @@ from alphazero.commands.shared import parse, say
 from alphazero.errors import InvalidSetting, count_of, shorten_path
 from alphazero.invocation import command_line, quoted
 from alphazero.machine import count_cores
-from alphazero.matches.report import describe_counts
+from alphazero.matches.result import describe_counts
 from alphazero.nets.devices import choose_devices, want_inference, wanted_inference
 from alphazero.players.contestants import text_of
 from alphazero.storage.run_names import choose_folder, new_folder

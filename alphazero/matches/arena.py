@@ -21,7 +21,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import EvaluationError, IllegalAction, Stopped, count_of, listed, quote, shorten
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length, kernels_of
-from alphazero.matches.openings import Openings, announce_choice, balance_of, choose_openings, warn_of_few
+from alphazero.matches.openings import Openings, balance_of, choose_openings, warn_of_few
 from alphazero.matches.result import MatchResult
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
@@ -69,7 +69,6 @@ def shown(
         get_ready(kernels, player)
     openings = Openings(loaded.game, 0, seed)
     if kind != "none":
-        announce_choice(balance)
         openings = choose_openings(loaded.game, (num_games + 1) // 2, seed, balance)
         if not (balance and balance.by_net):  # else few were asked for
             warn_of_few(openings.num_drawn, num_games)

@@ -54,18 +54,22 @@ class Balance(NamedTuple):
 
 
 def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
-    """The condition for openings of this kind, None if there is none; raises InputError if nothing tells it."""
+    """The condition for openings of this kind, None if there is none; raises InputError if nothing tells it.
+
+    Says that such openings are about to be chosen.
+    """
     if kind not in KINDS:
         raise UnknownName("kind of openings", str(kind), KINDS)
     if kind != "balanced":
         return None
-    if loaded.make_balance is not None:
-        return Balance(loaded.make_balance(loaded.game), by_net=False)
-    if JUDGE not in loaded.nets:
+    if loaded.make_balance is None and JUDGE not in loaded.nets:
         raise InvalidSetting(
             f"nothing tells which openings of {loaded.game.name} are balanced, since it has no solver and no shipped "
             f"net: choose {option('openings', 'random')}"
         )
+    logger.info("choosing balanced openings, which takes minutes if there are thousands of games")
+    if loaded.make_balance is not None:
+        return Balance(loaded.make_balance(loaded.game), by_net=False)
     net = load_net(JUDGE, loaded, "cpu")
     net.use_inference("torch")  # and one thread, so that a seed has the same openings everywhere
     judge = make_player(net, loaded, simulations=SIMULATIONS)
@@ -156,12 +160,6 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
         what = f"balanced opening: choose {option('openings', 'random')}" if balance else "position that is not over"
         raise InvalidSetting(f"{game.name} has no {what}")
     return best
-
-
-def announce_choice(balance: Balance | None) -> None:
-    """Says that balanced openings are about to be drawn, since that takes a while."""
-    if balance is not None:
-        logger.info("choosing balanced openings, which takes minutes if there are thousands of games")
 
 
 def warn_of_few(num_openings: int, num_games: int) -> None:

@@ -26,7 +26,7 @@ from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.invocation import option
-from alphazero.matches.openings import JUDGE, Openings, announce_choice, balance_of, choose_openings, warn_of_few
+from alphazero.matches.openings import JUDGE, Balance, Openings, balance_of, choose_openings, warn_of_few
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import checkpoint_of
 from alphazero.settings import settings_changed
@@ -110,7 +110,7 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
     """The folder of the process that plays; raises InputError for one that holds something else."""
 
     def __init__(self, path: Path, tournament: Tournament, loaded: LoadedGame):
-        self._game, self._balance = loaded.game, balance_of(tournament.openings, loaded)
+        self._game, balance = loaded.game, balance_of(tournament.openings, loaded)
         try:
             path.mkdir(parents=True, exist_ok=True)
         except (OSError, ValueError) as error:  # the second for a NUL in the name
@@ -130,7 +130,7 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
             """The pairs of a ladder of whom one's net was removed; their games stay in the folder, and do not count."""
             self._checked = 0
             """Openings of which it is known that the games of the folder have begun with them."""
-            self._begin(loaded)
+            self._begin(loaded, balance)
             self.records = self._read_games()
         except BaseException:
             self.close()
@@ -171,8 +171,6 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
         Raises InvalidSetting if games of the folder have other openings, as those of another version may.
         """
         pairs = (num_games + 1) // 2
-        if pairs > self._openings.num_drawn:
-            announce_choice(self._balance)
         openings = self._openings.first(pairs)
         if pairs > self._checked:
             drawn = [tuple(words_of(self._game.start(), opening.actions)) for opening in openings]
@@ -187,9 +185,9 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
                 warn_of_few(len(openings), num_games)
         return openings
 
-    def _begin(self, loaded: LoadedGame) -> None:
+    def _begin(self, loaded: LoadedGame, balance: Balance | None) -> None:
         """Takes the settings that the folder holds, if they fit, and writes them with what is new."""
-        tournament, balance, where, judge = self._tournament, self._balance, self.path / SETTINGS, None
+        tournament, where, judge = self._tournament, self.path / SETTINGS, None
         if balance is not None and balance.by_net and (found := checkpoint_of(ContestantText.parse(JUDGE), loaded)):
             judge = found[1]
         now = self._settings = SavedTournament(
@@ -217,7 +215,6 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
             if tournament.openings == "none":
                 self._openings = Openings(loaded.game, 0, tournament.seed)
             else:  # of a length that gives each pair of games its own
-                announce_choice(balance)
                 most = tournament.games * (MOST if tournament.adaptive else 1)
                 self._openings = choose_openings(loaded.game, (most + 1) // 2, tournament.seed, balance)
             now.opening_plies = self._openings.plies

@@ -40,6 +40,8 @@ MOST_CROSSED = 24
 MOST_NAMED = 40
 """Contestants whose names fit beside a picture."""
 QUANTILES = (0.1, 0.5, 0.9)
+PLIES = ("mean", "interval", "quantile_10", "median", "quantile_90")
+"""What is said of the lengths of games."""
 WIDEST = 12
 """Contestants whose cross table fits a terminal."""
 
@@ -251,20 +253,11 @@ def _table(head: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
 def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None = None) -> dict[str, Any]:
     """The results for `--json`; `more` holds further fields of contestants by their names."""
     rows = {row.name: vars(row).copy() for row in standings.rows}
-    for row in rows.values():  # `plies`: their mean with its 95% interval, and quantiles
+    for row in rows.values():
         lengths, row["plies"] = row.pop("lengths"), None
         if lengths:
-            (mean, interval), (low, median, high) = (
-                mean_with_interval(np.array(lengths)),
-                np.quantile(lengths, QUANTILES),
-            )
-            row["plies"] = {
-                "mean": mean,
-                "interval": interval,
-                "quantile_10": low,
-                "median": median,
-                "quantile_90": high,
-            }
+            figures = *mean_with_interval(np.array(lengths)), *np.quantile(lengths, QUANTILES)
+            row["plies"] = dict(zip(PLIES, figures, strict=True))
     ratings, tournament = standings.ratings, standings.tournament
     return {
         "contestants": [{**rows[name], **(more or {}).get(name, {})} for name in standings.names],

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 from msgspec import UNSET, Meta, Struct, UnsetType
@@ -26,7 +26,7 @@ from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.openings import KINDS as OPENINGS
-from alphazero.matches.report import records_of
+from alphazero.matches.result import records_of
 from alphazero.players.contestant_text import ContestantText, parse_all
 from alphazero.players.contestants import checkpoint_of, make_player
 from alphazero.players.human import HumanPlayer
@@ -150,11 +150,8 @@ Play = Callable[[TournamentFolder, Mapping[Pairing, list[int]]], None]
 """Plays missing games of a tournament, and keeps each in its folder."""
 
 
-class Elsewhere(AbstractContextManager[Any], Protocol):
-    """Other machines that play the games of a tournament, as a cluster does; open within its `with` statement."""
-
-    def spread(self, tournament: Tournament, loaded: LoadedGame, device: str) -> AbstractContextManager[Play]:
-        """Raises InvalidSetting if they cannot play it; they play until its end."""
+Elsewhere = Callable[[Tournament, LoadedGame, str], AbstractContextManager[Play]]
+"""Other machines that play the games of a tournament, nets on the device named, within its `with` statement."""
 
 
 def play_tournament(
@@ -163,22 +160,19 @@ def play_tournament(
     loaded: LoadedGame,
     threads: int,
     device: str = "auto",
-    cluster: Elsewhere | None = None,
+    elsewhere: Elsewhere | None = None,
     stopped: Callable[[list[GameRecord]], None] | None = None,
 ) -> list[GameRecord]:
     """Plays what is missing in the folder `path`, and returns all games; raises InputError for what does not fit.
 
-    `stopped` gets the games so far if an error or an interruption ends the tournament.
-
-    `cluster` plays them, if it is given; it is opened and closed here. The games are the same where its processors
-    multiply as ours do. `device` is where nets compute, here or there.
+    `stopped` gets the games so far if an error or an interruption ends the tournament. The games that `elsewhere` plays
+    are the same where its processors multiply as ours do. `device` is where nets compute, here or there.
     """
     tournament = with_nets_found(tournament, loaded)
     play = players_of(tournament, loaded, threads, device)
     with contextlib.ExitStack() as stack:
-        if cluster:
-            stack.enter_context(cluster)
-            play = stack.enter_context(cluster.spread(tournament, loaded, device))
+        if elsewhere:
+            play = stack.enter_context(elsewhere(tournament, loaded, device))
         folder = stack.enter_context(TournamentFolder(path, tournament, loaded))
         try:
             while True:
@@ -226,9 +220,7 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
     @functools.lru_cache(MOST_OPEN)
     def open_(name: str) -> Player:
         contestant, weights = tournament.contestants[name], tournament.weights.get(name)
-        player = make_player(
-            contestant, loaded, seed=tournament.seed, threads=threads, simulations=tournament.simulations, device=device
-        )
+        player = open_contestant(name, contestant, tournament, loaded, threads, device)
         if isinstance(player, HumanPlayer):
             raise InvalidSetting("a tournament has hundreds of games, too many to play by hand: leave human out")
         if weights and (checkpoint_of(contestant, loaded) or ("", ""))[1] != weights:
@@ -236,7 +228,6 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
                 f"{name} no longer has the weights with which this tournament began: bring them back, or choose "
                 f"another {option('folder')}"
             )
-        player.name = name
         return player
 
     def play(folder: TournamentFolder, missing: Mapping[Pairing, list[int]]) -> None:
@@ -246,8 +237,6 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
             for pairing, numbers in missing.items():
                 kept, target = set[int](), folder.targets[pairing]
                 first, second = map(open_, pairing)
-                for player in (first, second):  # a net that was opened anew compiles again
-                    get_ready(kernels, player)
                 openings = in_turn(folder.openings(target))
                 for result in Arena(
                     kernels, first, second, target, tournament.seed, numbers=numbers, opening_of=openings
@@ -266,6 +255,18 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
 def in_turn(openings: Sequence[Position]) -> Callable[[int], Position]:
     """The opening of each pair of games; the first ones come again after the last."""
     return lambda pair: openings[pair % len(openings)]
+
+
+def open_contestant(
+    name: str, contestant: ContestantText, tournament: Tournament, loaded: LoadedGame, threads: int, device: str
+) -> Player:
+    """A contestant of that name, who has compiled what it needs."""
+    player = make_player(
+        contestant, loaded, seed=tournament.seed, threads=threads, simulations=tournament.simulations, device=device
+    )
+    player.name = name
+    get_ready(kernels_of(loaded.game), player)
+    return player
 
 
 def show_games(folder: TournamentFolder) -> str:

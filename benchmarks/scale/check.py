@@ -37,7 +37,7 @@ def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int,
     """Positions a second of so many workers that share this process's cores with the learner.
 
     What workers take from each other is measured, not calculated: cores share more than their time. The learner is
-    measured alone: workers rest beside one that takes all cores, as here.
+    measured alone: workers stand still beside one that takes all cores, as here, since they have a lower priority.
     """
     threads = min(workers, count_cores())
     slots = min(config.self_play.num_slots, config.self_play.games_per_generation // workers)
@@ -49,5 +49,5 @@ def simulate_here(costs: Costs, config: RunConfig, game_name: str, workers: int,
     update = time_update(net, config, game_name, threads)
     rate = play_together(game_name, config, workers, seconds)
     costs = replace(costs, positions_per_s=rate / workers, update_seconds=update, gate_seconds=gate)
-    rests = threads >= count_cores()  # as in ClusterWorkers.learn
+    rests = threads >= count_cores()
     return simulate(costs, replace(setting_of(config, workers), rest_while_learning=rests)).positions_per_s

@@ -3,7 +3,7 @@
 The parts are those of `alphazero.cluster`: hosts that play orders and lose them
 when they die; a network into the coach's machine; one thread that checks answers and writes what has arrived; and a
 learner that begins when a generation has arrived, while hosts play on until the next one waits. Hosts on the machine
-of a learner that takes all its cores rest instead.
+of a learner that takes all its cores stand still instead.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ class Setting:
     spread: float = 0.1
     """The standard deviation of an order's time, as a share of it."""
     rest_while_learning: bool = False
-    """All hosts are on the machine of a learner that takes all its cores: while it learns they get no orders, and those
-    under way stand still, since hosts have a lower priority."""
+    """All hosts are on the machine of a learner that takes all its cores: while it learns they stand still, since they
+    have a lower priority."""
     generations: int = 24
     seed: int = 0
 

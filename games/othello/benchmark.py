@@ -16,8 +16,7 @@ from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position
-from alphazero.matches.judge import Judgement, Measure, ask, signs_right
-from alphazero.matches.labelled import Labelled, load_file
+from alphazero.matches.judge import Judgement, Labelled, Measure, ask, load_file, signs_right
 from alphazero.players.player import Player
 from games.othello.game import Othello
 from games.othello.labelled import load_frozen

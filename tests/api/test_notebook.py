@@ -7,7 +7,7 @@ from torch import nn
 
 import alphazero as az
 from alphazero.errors import NetError, StorageError, UnknownName
-from alphazero.matches.report import REPEATED
+from alphazero.matches.result import REPEATED
 from alphazero.nets.torch_net import TorchNet
 
 SMALL = {

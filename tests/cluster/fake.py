@@ -146,9 +146,6 @@ class FakeCluster(RayCluster):
 
     def close(self) -> None: ...
 
-    def here(self) -> str:
-        return self.there[0].identity
-
     def machines(self) -> list[Machine]:
         return list(self.there)
 

@@ -37,7 +37,8 @@ def make(games: int = GAMES) -> Tournament:
 
 
 def play(folder: Path, cluster: FakeCluster | None = None, games: int = GAMES) -> list[GameRecord]:
-    return play_tournament(folder, make(games), GAME, threads=1, device="cpu", cluster=cluster)  # type: ignore[arg-type]
+    elsewhere = cluster.spread if cluster else None
+    return play_tournament(folder, make(games), GAME, threads=1, device="cpu", elsewhere=elsewhere)
 
 
 def told(records: Sequence[GameRecord]) -> list[dict[str, Any]]:

@@ -57,7 +57,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, contestants: list[str]) -> l
 def fake_cluster(monkeypatch: pytest.MonkeyPatch, no_ray: None) -> FakeCluster:
     """The cluster that the command plays on, whatever address it is given."""
     cluster = FakeCluster([machine("a", 2), machine("b")])
-    monkeypatch.setattr(TournamentOptions, "find_cluster", lambda config: cluster)
+    monkeypatch.setattr(TournamentOptions, "find_cluster", lambda config: cluster.spread)
     return cluster
 
 

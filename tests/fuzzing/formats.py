@@ -22,7 +22,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.pit import list_games
 from alphazero.fingerprint import name_rules
 from alphazero.game.record import GameRecord, read_records, write_records
-from alphazero.matches.labelled import read_positions
+from alphazero.matches.judge import read_positions
 from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import load_net
 from alphazero.settings import config_from_dict

@@ -6,7 +6,7 @@ import numpy as np
 
 from alphazero.catalogue import registry
 from alphazero.game import Position
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
 from games.connect4.labelled import load_frozen

@@ -10,8 +10,7 @@ import torch
 
 from alphazero.commands.shared import run_command
 from alphazero.game.kernels import Kernels
-from alphazero.matches.judge import Judgement, Measure
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Judgement, Labelled, Measure
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alphazero.commands.shared import run_command
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Labelled
 from games.connect4 import labelled as module
 from games.connect4.labelled import FOLDER, decisive, load_frozen, main
 from games.connect4.solver import NO_SCORE, Solver

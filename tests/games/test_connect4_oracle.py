@@ -7,7 +7,7 @@ import pytest
 
 from alphazero.errors import InputError
 from alphazero.game.spec import ExactResult
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Labelled
 from games.connect4 import solver
 from games.connect4.solver import GAME
 from tests.games.connect4_positions import CONNECT_4, late_positions, open_player, plies_of, state_after

@@ -8,7 +8,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.commands.shared import run_command
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
 from games.othello import benchmark, labelled

@@ -12,7 +12,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from alphazero.matches.labelled import load_file
+from alphazero.matches.judge import load_file
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import make_player
 from games.othello.labelled import load_frozen

@@ -7,7 +7,7 @@ import pytest
 
 import alphazero as az
 from alphazero.catalogue import registry
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from games.connect4.labelled import load_frozen

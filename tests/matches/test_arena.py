@@ -13,8 +13,7 @@ from alphazero.game.record import read_records, write_records
 from alphazero.matches import arena
 from alphazero.matches.arena import Arena
 from alphazero.matches.openings import LEAST_PLIES, Balance
-from alphazero.matches.report import records_of
-from alphazero.matches.result import MatchResult
+from alphazero.matches.result import MatchResult, records_of
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack, Temperature

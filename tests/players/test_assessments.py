@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alphazero.game.kernels import Kernels
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Labelled
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig

@@ -18,8 +18,7 @@ from alphazero.commands.options import Device, GameName, ScoreOptions, Seed, Thr
 from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError, count_of
 from alphazero.machine import count_cores
-from alphazero.matches.judge import Judgement, describe, open_players, simulations_of, title_of
-from alphazero.matches.labelled import Labelled
+from alphazero.matches.judge import Judgement, Labelled, describe, open_players, simulations_of, title_of
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.files import check_output_file, write_json

@@ -15,7 +15,7 @@ from alphazero.commands.options import Threads, check_options
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
 from alphazero.machine import count_cores
-from alphazero.matches.labelled import read_positions
+from alphazero.matches.judge import read_positions
 from games.connect4.oracle import ORACLE, result_of
 from games.connect4.solver import GAME, Solver
 

@@ -7,7 +7,7 @@ import pytest
 
 from alphazero.catalogue import registry
 from alphazero.errors import InputError
-from alphazero.matches.labelled import load_file, read_positions
+from alphazero.matches.judge import load_file, read_positions
 from games.connect4.solver import NO_SCORE, Solver
 from games.othello.solver import Solver as OthelloSolver
 
