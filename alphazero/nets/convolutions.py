@@ -279,7 +279,7 @@ def _workspace(inputs: int, outputs: int, *board: int) -> tuple[np.ndarray, ...]
         rows, points = -(-height // tall) * -(-width // wide) * LEARNED + ROWS, (tall + 2) * (wide + 2)
         sizes = (
             (height * width + 1) * max(inputs, outputs), rows * points * inputs, rows * points * outputs,
-            TILE * max(inputs, outputs), wide * outputs,
+            TILE * max(inputs, outputs), tall * wide * outputs,
         )  # fmt: skip
         made[name] = (*(np.zeros(size, np.float32) for size in sizes), np.zeros(6, np.int64))
     found: tuple[np.ndarray, ...] = made[name]

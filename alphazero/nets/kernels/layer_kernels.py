@@ -15,14 +15,8 @@ import numpy as np
 from alphazero.errors import NetError
 from alphazero.game.kernels import kernel, of_fixed_types
 from alphazero.nets.kernels.layer_program import RELU, TANH
-from alphazero.nets.kernels.vector_code import PANEL, ROWS, multiply
-from alphazero.nets.kernels.winograd_kernels import (
-    gather_columns,
-    gather_line,
-    multiply_points,
-    num_tiles,
-    spread_tile,
-)
+from alphazero.nets.kernels.vector_code import INTO, PANEL, ROWS, multiply
+from alphazero.nets.kernels.winograd_kernels import gather_tile, multiply_points, num_tiles, spread_tile
 
 POSITIONS = 4
 """Positions that are computed at once: with more, what is between two layers leaves the second-level cache."""
@@ -56,7 +50,7 @@ class Workspace(NamedTuple):
     spread: np.ndarray  # float32[...]: the tiles of a layer at their points
     products: np.ndarray  # float32[...]
     columns: np.ndarray  # float32[TILE widest]
-    lines: np.ndarray  # float32[...]: a row of a tile
+    lines: np.ndarray  # float32[...]: a tile
     offsets: np.ndarray  # int64[...]
 
 
@@ -114,37 +108,30 @@ def sum_taps(step, count, tables, weights, workspace):
 @kernel
 def convolve(step, count, weights, workspace):
     """Computes a 3x3 convolution by Winograd, for `count` positions."""
-    source, inputs, width, first = step[0], step[5], step[6], step[9]
+    source, target, residual, inputs, width, first = step[0], step[1], step[2], step[5], step[6], step[9]
+    bias, activation = step[10], step[11]
     board = (step[12], step[13], step[14], step[15])
-    tensors, spread, products, columns, _, offsets = workspace
-    tiles, points = num_tiles(board), (step[14] + 2) * (step[15] + 2)
+    height, across, tall, wide = board
+    tensors, spread, products, columns, lines, offsets = workspace
+    tiles, points = num_tiles(board), (tall + 2) * (wide + 2)
     for tile in range(tiles):
         for i in range(count):
             cells = (source + i * inputs, count * inputs, inputs)
             place = (tile * count + i) * points * inputs
-            spread_tile(tensors, cells, 0, board, tile, columns, offsets, spread, place, inputs)
+            spread_tile(INTO, tensors, cells, board, tile, columns, offsets, spread, place, inputs)
     multiply_points(spread, tiles * count, inputs, weights, first, width, board, offsets, products)
     for tile in range(tiles):
+        tile_row, tile_column = divmod(tile, -(-across // wide))
+        top, left = tile_row * tall, tile_column * wide
+        rows = min(tall, height - top)
         for i in range(count):
-            gather_tile(step, tile, i, count, weights, workspace)
-
-
-@kernel
-def gather_tile(step, tile, i, count, weights, workspace):
-    """Writes a tile of position i, from its products at the points."""
-    target, residual, width, bias, activation = step[1], step[2], step[6], step[10], step[11]
-    board = (step[12], step[13], step[14], step[15])
-    tensors, _, products, columns, lines, offsets = workspace
-    height, across, tall, wide = board
-    tile_row, tile_column = divmod(tile, -(-across // wide))
-    top, left = tile_row * tall, tile_column * wide
-    gather_columns(products, tile * count + i, width, board, columns, offsets)
-    for a in range(min(tall, height - top)):
-        gather_line(columns, a, width, board, offsets, lines, 0)
-        for b in range(min(wide, across - left)):
-            cell = ((top + a) * across + left + b) * count + i
-            added = residual + cell * width if residual >= 0 else -1
-            finish(lines, b * width, width, weights, bias, tensors, added, activation, target + cell * width)
+            gather_tile(products, tile * count + i, width, board, rows, columns, offsets, lines)
+            for a in range(rows):
+                for b in range(min(wide, across - left)):
+                    place = (((top + a) * across + left + b) * count + i) * width
+                    added = residual + place if residual >= 0 else -1
+                    line = (a * wide + b) * width
+                    finish(lines, line, width, weights, bias, tensors, added, activation, target + place)
 
 
 @kernel

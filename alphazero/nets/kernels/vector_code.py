@@ -16,7 +16,6 @@ multiplications do the work of 144. The sums over channels come before `back`, s
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -183,35 +182,37 @@ def _generate_accumulate(context: Any, builder: Any, signature: Any, arguments: 
     return context.get_dummy_value()
 
 
-def _transform(matrix: np.ndarray) -> Any:
-    """A function that multiplies rows of numbers by the matrix: the rows are the components of one vector each."""
-
-    @intrinsic
-    def transform(typing_context, rows, offsets, out, place, stride, length):  # type: ignore[no-untyped-def]
-        """Writes component i, `length` numbers, to `out[place + i stride:]`, `out float32[...]`.
-
-        Component k of `rows float32[...]` begins at `offsets[k]`, `offsets int64[...]`. `length` is a multiple of
-        LANES.
-        """
-        return types.none(rows, offsets, out, place, stride, length), _generate_transform(matrix)
-
-    return transform
+INTO, BACK, FROM = range(3)
+"""From numbers to points, from points to numbers, and the transpose of that, for gradients."""
 
 
-def _generate_transform(matrix: np.ndarray) -> Callable[..., Any]:
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, offsets, out = (_array(context, builder, signature, arguments, index) for index in range(3))
-        place, stride, length = arguments[3:]
-        starts = [_load(builder, offsets, _long(k), _long) for k in range(matrix.shape[1])]
-        with cgutils.for_range(builder, builder.udiv(length, _long(LANES))) as step:
-            at = builder.mul(step.index, _long(LANES))
-            parts = [_load(builder, rows, builder.add(start, at)) for start in starts]
-            for i, weights in enumerate(matrix):
-                at_row = builder.add(builder.add(place, at), builder.mul(_long(i), stride))
-                _store(builder, _sum(builder, weights, parts), out, at_row)
-        return context.get_dummy_value()
+@intrinsic
+def transform(typing_context, kind, tile, rows, offsets, out, place, stride, length):  # type: ignore[no-untyped-def]
+    """Transforms a side of a tile, of `tile` numbers, each of which is a vector of `length`, a multiple of LANES.
 
-    return generate
+    Component k of `rows float32[...]` begins at `offsets[k]`, `offsets int64[...]`. Component i goes to
+    `out[place + i stride:]`, `out float32[...]`.
+    """
+    return types.none(kind, tile, rows, offsets, out, place, stride, length), _generate_transform
+
+
+def _generate_transform(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    rows, offsets, out = (_array(context, builder, signature, arguments, index) for index in range(2, 5))
+    wanted, tile, place, stride, length = (arguments[index] for index in (0, 1, 5, 6, 7))
+    for size in POINTS:
+        found = matrices(size)
+        for kind, matrix in ((INTO, found.into), (BACK, found.back), (FROM, found.back.T)):
+            is_kind = builder.icmp_signed("==", wanted, wanted.type(kind))
+            is_size = builder.icmp_signed("==", tile, tile.type(size))
+            with builder.if_then(builder.and_(is_kind, is_size)):
+                starts = [_load(builder, offsets, _long(k), _long) for k in range(matrix.shape[1])]
+                with cgutils.for_range(builder, builder.udiv(length, _long(LANES))) as step:
+                    at = builder.mul(step.index, _long(LANES))
+                    parts = [_load(builder, rows, builder.add(start, at)) for start in starts]
+                    for i, weights in enumerate(matrix):
+                        at_row = builder.add(builder.add(place, at), builder.mul(_long(i), stride))
+                        _store(builder, _sum(builder, weights, parts), out, at_row)
+    return context.get_dummy_value()
 
 
 def _sum(builder: Any, weights: np.ndarray, parts: list[Any]) -> Any:
@@ -228,8 +229,3 @@ def _sum(builder: Any, weights: np.ndarray, parts: list[Any]) -> Any:
         else:
             total = _fma(builder, part, factor, total)
     return total
-
-
-into_3, into_4 = (_transform(matrices(length).into) for length in (3, 4))
-back_3, back_4 = (_transform(matrices(length).back) for length in (3, 4))
-from_3, from_4 = (_transform(matrices(length).back.T) for length in (3, 4))

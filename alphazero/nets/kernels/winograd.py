@@ -87,7 +87,7 @@ class _Packer:
         arguments = steps, tables, weights, (self._starts[0], widths[0]), policy, value
         widest, taps = max(widths), max(int(step[7]) for step in steps)
         sizes = (
-            num_tensors, self._num_spread, self._num_products, TILE * widest, max(4 * widest, ROWS * PANEL),
+            num_tensors, self._num_spread, self._num_products, TILE * widest, max(16 * widest, ROWS * PANEL),
             max(6, ROWS * taps),
         )  # fmt: skip
         return arguments, len(policy) - 1, sizes

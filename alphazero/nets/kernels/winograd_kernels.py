@@ -7,25 +7,12 @@ then a tile between its two transformations; `offsets int64[6 or more]` is scrat
 from __future__ import annotations
 
 from alphazero.game.kernels import kernel
-from alphazero.nets.kernels.vector_code import (
-    PANEL,
-    ROWS,
-    accumulate,
-    back_3,
-    back_4,
-    from_3,
-    from_4,
-    into_3,
-    into_4,
-    multiply,
-)
+from alphazero.nets.kernels.vector_code import BACK, FROM, INTO, PANEL, ROWS, accumulate, multiply, transform
 
 GROUP = 4
 """Boards whose tiles are multiplied at once."""
 LEARNED = 16
 """The same for gradients of filters, whose sums take more memory than the second-level cache has."""
-INTO, BACK, FROM = range(3)
-"""From numbers to points, from points to numbers, and the transpose of that, for gradients."""
 TILE = 37
 """Rows of the widest tensor in `columns`: one of zeros, and 6 x 6 points at most."""
 
@@ -38,63 +25,28 @@ def num_tiles(board):
 
 
 @kernel
-def spread_tile(numbers, cells, zeros, board, tile, columns, offsets, spread, place, stride):
-    """Writes all that a tile depends on, at its points: those of point p to `spread[place + p stride:]`.
+def spread_tile(kind, numbers, cells, board, tile, columns, offsets, spread, place, point_stride):
+    """Writes what a tile makes at its points: those of point p to `spread[place + p point_stride:]`.
 
-    `cells` says where the channels of cell c are in `numbers float32[...]`, at `start + c stride`, and how many.
-    Outside of the board are the numbers at `zeros`.
+    INTO takes all that the tile's results depend on, FROM the gradient of its results. `cells` says where the channels
+    of cell c are in `numbers float32[...]`, which begin with zeros: at `start + c stride`, and how many.
     """
-    _, width, tall, wide = board
-    tile_row, tile_column = divmod(tile, -(-width // wide))
-    window = (tile_row * tall - 1, tile_column * wide - 1, tall + 2, wide + 2)
-    spread_window(INTO, numbers, cells, zeros, board, window, columns, offsets, spread, place, stride)
-
-
-@kernel
-def spread_gradient(numbers, cells, zeros, board, tile, columns, offsets, spread, place, stride):
-    """Writes the gradient of the products of a tile; `numbers` hold that of the results."""
-    _, width, tall, wide = board
-    tile_row, tile_column = divmod(tile, -(-width // wide))
-    window = (tile_row * tall, tile_column * wide, tall, wide)
-    spread_window(FROM, numbers, cells, zeros, board, window, columns, offsets, spread, place, stride)
-
-
-@kernel
-def spread_window(kind, numbers, cells, zeros, board, window, columns, offsets, spread, place, point_stride):
-    """Turns a window of the board, (top, left, height, width), into points, along its rows and then its columns."""
     start, stride, channels = cells
     height, width, tall, wide = board
-    top, left, rows, across = window
+    tile_row, tile_column = divmod(tile, -(-width // wide))
+    edge = 1 if kind == INTO else 0
+    top, left, rows, across = tile_row * tall - edge, tile_column * wide - edge, tall + 2 * edge, wide + 2 * edge
     base, points = len(columns) // TILE, wide + 2
     for a in range(rows):
         if 0 <= top + a < height:
             for b in range(across):
                 cell = (top + a) * width + left + b
-                offsets[b] = start + cell * stride if 0 <= left + b < width else zeros
+                offsets[b] = start + cell * stride if 0 <= left + b < width else 0
             transform(kind, wide, numbers, offsets, columns, base + a * points * channels, channels, channels)
     for b in range(points):
         for a in range(rows):
             offsets[a] = base + (a * points + b) * channels if 0 <= top + a < height else 0
         transform(kind, tall, columns, offsets, spread, place + b * point_stride, points * point_stride, channels)
-
-
-@kernel
-def transform(kind, length, rows, offsets, out, place, stride, channels):
-    """One of the transformations of a tile of that length along one side; see `vector_code`."""
-    if kind == INTO:
-        if length == 3:
-            into_3(rows, offsets, out, place, stride, channels)
-        else:
-            into_4(rows, offsets, out, place, stride, channels)
-    elif kind == BACK:
-        if length == 3:
-            back_3(rows, offsets, out, place, stride, channels)
-        else:
-            back_4(rows, offsets, out, place, stride, channels)
-    elif length == 3:
-        from_3(rows, offsets, out, place, stride, channels)
-    else:
-        from_4(rows, offsets, out, place, stride, channels)
 
 
 @kernel
@@ -117,25 +69,19 @@ def multiply_points(spread, rows, inputs, filters, first, outputs, board, offset
 
 
 @kernel
-def gather_columns(products, row, channels, board, columns, offsets):
-    """Turns the columns of a tile, `products[row]`, from points into numbers."""
+def gather_tile(products, row, channels, board, rows, columns, offsets, lines):
+    """Writes the first `rows` of a tile to `lines float32[tall, wide, channels]`; its products are `products[row]`."""
     _, _, tall, wide = board
-    rows, across, base = tall + 2, wide + 2, len(columns) // TILE
-    place = row * rows * across * channels
-    for b in range(across):
-        for a in range(rows):
-            offsets[a] = place + (a * across + b) * channels
-        transform(BACK, tall, products, offsets, columns, base + b * channels, across * channels, channels)
-
-
-@kernel
-def gather_line(columns, a, channels, board, offsets, lines, place):
-    """Writes row a of a tile after `gather_columns` to `lines[place:]`, `float32[wide, channels]`."""
-    _, _, _, wide = board
-    across, base = wide + 2, len(columns) // TILE
-    for b in range(across):
-        offsets[b] = base + (a * across + b) * channels
-    transform(BACK, wide, columns, offsets, lines, place, channels, channels)
+    points, base = wide + 2, len(columns) // TILE
+    place = row * (tall + 2) * points * channels
+    for b in range(points):
+        for a in range(tall + 2):
+            offsets[a] = place + (a * points + b) * channels
+        transform(BACK, tall, products, offsets, columns, base + b * channels, points * channels, channels)
+    for a in range(rows):
+        for b in range(points):
+            offsets[b] = base + (a * points + b) * channels
+        transform(BACK, wide, columns, offsets, lines, a * wide * channels, channels, channels)
 
 
 @kernel
@@ -170,20 +116,20 @@ def convolve_boards(boards, filters, board, workspace, results):
             for tile in range(tiles):
                 cells = (base, inputs, inputs)
                 place = (i * tiles + tile) * points * inputs
-                spread_tile(padded, cells, 0, board, tile, columns, offsets, spread, place, inputs)
+                spread_tile(INTO, padded, cells, board, tile, columns, offsets, spread, place, inputs)
         multiply_points(spread, count * tiles, inputs, filters, 0, outputs, board, offsets, products)
         for i in range(count):
             result = results[first + i].reshape(-1)
             for tile in range(tiles):
                 tile_row, tile_column = divmod(tile, -(-width // wide))
                 top, left = tile_row * tall, tile_column * wide
-                gather_columns(products, i * tiles + tile, outputs, board, columns, offsets)
-                for a in range(min(tall, height - top)):
-                    gather_line(columns, a, outputs, board, offsets, lines, 0)
+                rows = min(tall, height - top)
+                gather_tile(products, i * tiles + tile, outputs, board, rows, columns, offsets, lines)
+                for a in range(rows):
                     place = ((top + a) * width + left) * outputs
                     line = result[place : place + min(wide, width - left) * outputs]
                     for j in range(line.size):
-                        line[j] = lines[j]
+                        line[j] = lines[a * wide * outputs + j]
 
 
 @kernel
@@ -205,11 +151,11 @@ def add_gradients(boards, gradients, board, workspace, filters):
             pad(boards[first + i].reshape(-1), padded, base)
             for tile in range(tiles):
                 cells, row = (base, inputs, inputs), i * tiles + tile
-                spread_tile(padded, cells, 0, board, tile, columns, offsets, spread, row * inputs, to_spread)
+                spread_tile(INTO, padded, cells, board, tile, columns, offsets, spread, row * inputs, to_spread)
             pad(gradients[first + i].reshape(-1), padded, base)
             for tile in range(tiles):
                 cells, row = (base, outputs, outputs), i * tiles + tile
-                spread_gradient(padded, cells, 0, board, tile, columns, offsets, products, row * outputs, to_products)
+                spread_tile(FROM, padded, cells, board, tile, columns, offsets, products, row * outputs, to_products)
         for point in range(points):
             for channel in range(0, outputs, PANEL):
                 for row in range(0, inputs, ROWS):
