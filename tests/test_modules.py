@@ -40,9 +40,7 @@ TESTED_IN = {
         "alphazero/matches/result.py",
     ],
     "tests/nets/test_inference.py": ["alphazero/nets/kernels/l*.py", "alphazero/nets/kernels/openvino.py"],
-    "tests/nets/test_winograd.py": [
-        "alphazero/nets/kernels/vector_code.py", "alphazero/nets/kernels/winograd_kernels.py",
-    ],
+    "tests/nets/test_winograd.py": ["alphazero/nets/kernels/winograd_kernels.py"],
     "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],
     "tests/nets/test_resnet.py": ["games/connect4/net.py"],
     "tests/players/test_contestants.py": ["alphazero/players/contestant_text.py"],

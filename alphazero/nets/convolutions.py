@@ -23,9 +23,18 @@ from torch.autograd.function import once_differentiable
 from torch.overrides import TorchFunctionMode
 
 from alphazero.game.kernels import kernel, of_fixed_types
-from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma, matrices, tile_length
 from alphazero.nets.kernels.winograd import filters_at_points
-from alphazero.nets.kernels.winograd_kernels import LEARNED, TILE, add_gradients, convolve_boards
+from alphazero.nets.kernels.winograd_kernels import (
+    LEARNED,
+    PANEL,
+    ROWS,
+    TILE,
+    add_gradients,
+    convolve_boards,
+    has_fma,
+    matrices,
+    tile_length,
+)
 
 BOARDS = 4
 """Boards side by side; the best of 2, 4, 8, ..., 512 (docs/log.md)."""

@@ -15,10 +15,10 @@ from alphazero.errors import NetError
 from alphazero.game.functions import fingerprint
 from alphazero.nets.any_module import CannotConvert
 from alphazero.nets.convolutions import fastest
-from alphazero.nets.kernels import layer_kernels, vector_code
+from alphazero.nets.kernels import layer_kernels, winograd_kernels
 from alphazero.nets.kernels.openvino import OpenVinoInference
-from alphazero.nets.kernels.vector_code import POINTS, matrices, tile_length
 from alphazero.nets.kernels.winograd import WinogradInference, filters_at_points
+from alphazero.nets.kernels.winograd_kernels import POINTS, matrices, tile_length
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.network import program_of
 from games.connect4.game import Connect4
@@ -233,17 +233,17 @@ def test_without_compiled_code_the_kernels_are_not_used(monkeypatch):
 def test_what_is_kept_on_disk_knows_the_vector_code(monkeypatch):
     """Compiled code is found by a name that says all that went into it, also what an intrinsic writes."""
     before = fingerprint(layer_kernels.convolve)
-    monkeypatch.setattr(vector_code, "LANES", 4)
+    monkeypatch.setattr(winograd_kernels, "LANES", 4)
     assert fingerprint(layer_kernels.convolve) != before
     monkeypatch.undo()
-    monkeypatch.setattr(vector_code, "_fma", lambda builder, a, b, c: builder.fadd(builder.fmul(a, b), c))
+    monkeypatch.setattr(winograd_kernels, "_fma", lambda builder, a, b, c: builder.fadd(builder.fmul(a, b), c))
     assert fingerprint(layer_kernels.convolve) != before
     monkeypatch.undo()
-    monkeypatch.setattr(vector_code, "_vector", vector_code.ir.VectorType(vector_code.ir.FloatType(), 2))
+    monkeypatch.setattr(winograd_kernels, "_vector", winograd_kernels.ir.VectorType(winograd_kernels.ir.FloatType(), 2))
     assert fingerprint(layer_kernels.convolve) != before
     monkeypatch.undo()
     assert fingerprint(layer_kernels.convolve) == before
-    monkeypatch.setattr(vector_code, "POINTS", {3: (0, 1, -1, 3)})
+    monkeypatch.setattr(winograd_kernels, "POINTS", {3: (0, 1, -1, 3)})
     assert fingerprint(layer_kernels.convolve) != before
 
 
@@ -338,10 +338,10 @@ def test_a_layer_may_have_two_names(library):
 
 
 def test_a_processor_without_fma_leaves_networks_and_learning_to_torch(monkeypatch):
-    monkeypatch.setattr(vector_code.binding, "get_host_cpu_features", lambda: {"fma": False})
+    monkeypatch.setattr(winograd_kernels.binding, "get_host_cpu_features", lambda: {"fma": False})
     net = az.load_net("club", "connect4")
     with pytest.raises(CannotConvert, match="without FMA"):
         net.use_inference("winograd")
     assert fastest(torch.float32) is None
-    monkeypatch.setattr(vector_code.binding, "get_host_cpu_features", lambda: {})
-    assert vector_code.has_fma(), "processors that are no x86 do not say it"
+    monkeypatch.setattr(winograd_kernels.binding, "get_host_cpu_features", lambda: {})
+    assert winograd_kernels.has_fma(), "processors that are no x86 do not say it"

@@ -2,7 +2,7 @@
 
 A tensor has a row of channels for each cell and position: those of cell c begin at `start + (c n + i) width` for
 position i of n. So all that a layer multiplies are matrices with a row for each cell and position. 3x3 convolutions are
-Winograd's (`vector_code.py`), all others sums over taps (`layer_program.py`).
+Winograd's (`winograd_kernels.py`), all others sums over taps (`layer_program.py`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,16 @@ import numpy as np
 from alphazero.errors import NetError
 from alphazero.game.kernels import kernel, of_fixed_types
 from alphazero.nets.kernels.layer_program import RELU, TANH
-from alphazero.nets.kernels.vector_code import INTO, PANEL, ROWS, multiply
-from alphazero.nets.kernels.winograd_kernels import gather_tile, multiply_points, num_tiles, spread_tile
+from alphazero.nets.kernels.winograd_kernels import (
+    INTO,
+    PANEL,
+    ROWS,
+    gather_tile,
+    multiply,
+    multiply_points,
+    num_tiles,
+    spread_tile,
+)
 
 POSITIONS = 4
 """Positions that are computed at once: with more, what is between two layers leaves the second-level cache."""
@@ -98,7 +106,7 @@ def sum_taps(step, count, tables, weights, workspace):
                 offsets[ROWS * tap + r] = source + (place * count + i) * source_width if place >= 0 else 0
         for channel in range(0, width, PANEL):
             panel = first + channel * taps * inputs
-            multiply(tensors, offsets, taps, inputs, weights, panel, lines, 0, PANEL)
+            multiply(tensors, offsets, 1, taps, inputs, weights, panel, PANEL, lines, 0, PANEL, 0)
             for r in range(min(ROWS, total - row)):
                 place = (row + r) * width + channel
                 added = residual + place if residual >= 0 else -1

@@ -17,8 +17,15 @@ from alphazero.game.kernels import of_fixed_types
 from alphazero.nets.any_module import CannotConvert
 from alphazero.nets.kernels.layer_kernels import POSITIONS, PackedLayer, Workspace, run_network
 from alphazero.nets.kernels.layer_program import LayerProgram, Rows, TapLayer, check_layers, layers_of
-from alphazero.nets.kernels.vector_code import PANEL, ROWS, has_fma, matrices, tile_length
-from alphazero.nets.kernels.winograd_kernels import TILE, transform_filters
+from alphazero.nets.kernels.winograd_kernels import (
+    PANEL,
+    ROWS,
+    TILE,
+    has_fma,
+    matrices,
+    tile_length,
+    transform_filters,
+)
 
 _run = of_fixed_types(run_network)
 _transform = of_fixed_types(transform_filters)
