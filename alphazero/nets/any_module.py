@@ -19,7 +19,7 @@ from torch.nn.utils.fusion import fuse_conv_bn_eval
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from alphazero.errors import NetError, is_out_of_memory, listed
+from alphazero.errors import NetError, is_out_of_memory
 
 MOST_ERROR = 1e-3
 """Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
@@ -48,12 +48,13 @@ def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
 def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> None:
     """Raises NetError unless the module works as a policy and value network for `observations`, and for one of them."""
     name = type(module).__name__
-    tensors = (*module.parameters(), *module.buffers())
-    if any(is_lazy(tensor) or tensor.is_inference() for tensor in tensors):
-        raise NetError(
-            f"{name} has weights without a shape, or of `torch.inference_mode`: make it outside of that, and call it "
-            f"once before with torch.zeros({', '.join(map(str, observations.shape))})"
-        )
+    shape = ", ".join(map(str, observations.shape))
+    for tensor in (*module.buffers(), *module.state_dict().values()):
+        if not isinstance(tensor, Tensor) or is_lazy(tensor) or tensor.is_inference():
+            raise NetError(
+                f"{name} must have only tensors in its state_dict, with shapes and not of `torch.inference_mode`: make "
+                f"it outside of that, and call it once before with torch.zeros({shape})"
+            )
     wanted = f"{name} must give policy logits of shape [n, {num_actions}] and values of shape [n], finite "
     wanted += f"floating-point numbers, for observations of shape [n, {', '.join(map(str, observations.shape[1:]))}]"
     try:
@@ -65,10 +66,6 @@ def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> N
             raise
         reason = f"{type(error).__name__}: {' '.join(str(error).split()):.300}"
         raise NetError(f"{wanted}, and so must its copies; it fails by {reason}") from error
-    if others := [key for key, value in copied.state_dict().items() if not isinstance(value, Tensor)]:
-        raise NetError(
-            f"{name} must have only tensors in its state_dict, as the files of nets do, not {listed(others)}"
-        )
     for count, outputs in zip((len(observations), 1), answers, strict=True):
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
         found = [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs]

@@ -82,6 +82,10 @@ class NeuralNet(ABC):
     def load(self, path: Path) -> dict[str, Any]:
         """Reads weights that `save` wrote, by `load_checkpoint`; returns the card. Raises CheckpointError."""
 
+    def load_weights(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
+        """As `load`, where the card has just been read; by default it is read again."""
+        return self.load(path)
+
     def trainer(
         self, *, weight_decay: float = 1e-4, max_gradient_norm: float = 1.0, ema_decay: float = 0.99, threads: int = 1
     ) -> Trainer:
@@ -98,10 +102,6 @@ class NeuralNet(ABC):
         By default it cannot: nothing happens, and what it knows must be learned again.
         """
         return False
-
-    def shares_weights_with(self, other: NeuralNet) -> bool:
-        """A change of one net's weights changes the other. By default a net shares its weights with itself alone."""
-        return self is other
 
     def use_device(self, name: str) -> None:  # noqa: B027
         """Moves the network to `cpu`, `cuda` or `cuda:1`. By default it stays on the processor."""
@@ -208,24 +208,25 @@ def check_net(net: NeuralNet, game: Game) -> None:
 
 
 def check_apart(learning: NeuralNet, playing: NeuralNet) -> None:
-    """Raises NetError if both have the same weights in memory: a gate would compare a net with itself."""
-    if learning.shares_weights_with(playing):
+    """Raises NetError if both are one net, or play by one module: a gate would compare a net with itself."""
+    made, other = (getattr(net, "module", net) for net in (learning, playing))
+    if made is other:
         raise NetError(
-            f"the function that makes nets gave the same {type(getattr(learning, 'module', learning)).__name__} "
-            "twice: let it make a new one at each call, as one learns while the other plays"
+            f"the function that makes nets gave the same {type(made).__name__} twice: let it make a new one at each "
+            "call, as one learns while the other plays"
         )
 
 
 def check_saved(saver: NeuralNet | Trainer, path: Path, card: Mapping[str, Any]) -> None:
     """Raises NetError unless `saver.save` has written a checkpoint at `path` whose card has the entries of `card`."""
-    what = f"{type(saver).__name__}.save"
-    remedy = "let it call alphazero.storage.checkpoint.save_checkpoint(path, arrays, card)"
     try:
-        written = read_card(path)
+        if missing := sorted(card.keys() - read_card(path).keys()):
+            raise CheckpointError(f"the card has no {', '.join(missing)}")
     except CheckpointError as error:
-        raise NetError(f"{what} must write {path} and its card beside it ({error}): {remedy}") from error
-    if missing := sorted(card.keys() - written.keys()):
-        raise NetError(f"{what} must write the card that it gets, but drops {', '.join(missing)}: {remedy}")
+        raise NetError(
+            f"{type(saver).__name__}.save must write {path} and beside it all of the card that it gets ({error}): let "
+            "it call alphazero.storage.checkpoint.save_checkpoint(path, arrays, card)"
+        ) from error
 
 
 class CudaEvaluator(ABC):

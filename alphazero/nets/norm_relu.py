@@ -198,11 +198,7 @@ _KERNELS = {
 
 class _NormRelu(torch.autograd.Function):
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, added: Tensor | None, scale: Tensor, shift: Tensor, norm: nn.BatchNorm2d
-    ) -> Tensor:
-        assert norm.running_mean is not None and norm.running_var is not None
-        assert norm.momentum is not None and norm.num_batches_tracked is not None
+    def forward(ctx: Any, x: Tensor, added: Tensor | None, scale: Tensor, shift: Tensor, norm: Any) -> Tensor:
         norm.num_batches_tracked.add_(1)
         x = x.contiguous(memory_format=torch.channels_last)
         y = torch.empty_like(x)

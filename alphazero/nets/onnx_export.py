@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import softmax
-from torch import Tensor, nn
 
 from alphazero.errors import InputError, NetError
 from alphazero.game import Game
@@ -39,7 +38,8 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
         onnxruntime, *_ = map(importlib.import_module, ("onnxruntime", "onnx", "onnxscript"))
     except ImportError as error:
         raise InputError(f"{error.name} is not installed: pip install onnx onnxruntime onnxscript") from error
-    module = _AsPromised(net.frozen_float().cpu())
+    module = net.frozen_float().cpu()
+    module.register_forward_hook(lambda module, given, answer: (answer[0], answer[1].reshape(-1).clamp(-1, 1)))
     observations, legal = _random_positions(game, NUM_CHECKED)
     try:
         with without_warnings(), _quiet():  # the converter uses deprecated names itself
@@ -75,18 +75,6 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
             f"the ONNX file's answers differ from torch's by {largest:.2g}, which is more than {TOLERANCE:g}"
         )
     return content, largest
-
-
-class _AsPromised(nn.Module):
-    """Gives the outputs the shapes that the file promises."""
-
-    def __init__(self, module: nn.Module):
-        super().__init__()
-        self.module = module
-
-    def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
-        logits, values = self.module(observations)
-        return logits, values.reshape(-1).clamp(-1, 1)
 
 
 @contextlib.contextmanager

@@ -87,7 +87,8 @@ class Block(nn.Module):
 
     def silence(self) -> None:
         """Lets the block change nothing until it learns: the scale of what it adds is zero (Goyal et al. 2017)."""
-        _set_zero((self.up or self.second)[1])
+        for parameter in (self.up or self.second)[1].parameters():
+            nn.init.zeros_(parameter)
 
     def forward(self, x: Tensor) -> Tensor:
         y = rectified(self.first, x if self.down is None else rectified(self.down, x))
@@ -115,8 +116,8 @@ class Lines(nn.Module):
 
     def silence(self) -> None:
         """Lets the layer add nothing until it learns."""
-        _set_zero(self.to_rows, self.to_columns)
-        nn.init.zeros_(self.to_diagonals)
+        for parameter in (*self.to_rows.parameters(), *self.to_columns.parameters(), self.to_diagonals):
+            nn.init.zeros_(parameter)
 
     def forward(self, x: Tensor) -> Tensor:
         y = torch.relu(nn.functional.conv2d(x, _both_ways(self.diagonals)))
@@ -130,12 +131,6 @@ def _both_ways(weights: Tensor) -> Tensor:
         return weights
     filters = torch.diag_embed(weights)
     return torch.cat([filters, filters.flip(-1)])
-
-
-def _set_zero(*layers: nn.Module) -> None:
-    for layer in layers:
-        for parameter in layer.parameters():
-            nn.init.zeros_(parameter)
 
 
 def _layer(name: str) -> str:

@@ -6,7 +6,6 @@ import copy
 import functools
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -30,13 +29,13 @@ from alphazero.nets.any_module import (
     lay_out,
     to_arrays,
 )
-from alphazero.nets.devices import INFERENCES, bf16_pays, has_amx, say_once, usual_torch
+from alphazero.nets.devices import INFERENCES, bf16_pays, check_device, has_amx, say_once, usual_torch
 from alphazero.nets.kernels.layer_kernels import checked_masks, to_priors
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
 from alphazero.settings import check_range
-from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, save_checkpoint
+from alphazero.storage.checkpoint import bytes_of, check_tensors, load_checkpoint, read_card, save_checkpoint
 
 if TYPE_CHECKING:
     from alphazero.nets.torch_trainer import TorchTrainer
@@ -167,11 +166,8 @@ class TorchNet(NeuralNet):
 
     @usual_torch()
     def use_device(self, name: str) -> None:
-        try:
-            device = torch.device(name)
-        except RuntimeError:
-            raise UnknownName("device", name, ("cpu", "cuda"), meant=re.sub("^gpu", "cuda", name)) from None
-        self.device, self.frozen, self._inference = device, None, None
+        check_device(name.partition(":")[0], ("cpu", "cuda"))
+        self.device, self.frozen, self._inference = torch.device(name), None, None
         self.module.to(self.device)
         self.freeze()
 
@@ -218,17 +214,13 @@ class TorchNet(NeuralNet):
     def cuda_evaluator(self) -> CudaEvaluator | None:
         return TorchCudaEvaluator(self) if self.device.type == "cuda" else None
 
-    def shares_weights_with(self, other: NeuralNet) -> bool:
-        mine = {id(weights) for weights in self.module.parameters()}
-        return isinstance(other, TorchNet) and not mine.isdisjoint(map(id, other.module.parameters()))
-
     @usual_torch()
     def grow_from(self, smaller: NeuralNet) -> bool:
         take_over = getattr(self.module, "grow_from", lambda weights: False)
-        grown = isinstance(smaller, TorchNet) and bool(take_over(smaller.module.state_dict()))
-        if grown:
-            self.freeze()
-        return grown
+        if not isinstance(smaller, TorchNet) or not take_over(smaller.module.state_dict()):
+            return False
+        self.freeze()
+        return True
 
     @usual_torch()
     def trainer(
@@ -242,10 +234,13 @@ class TorchNet(NeuralNet):
     def save(self, path: Path, card: Mapping[str, Any]) -> dict[str, Any]:
         return save_checkpoint(path, to_arrays(self.module.state_dict()), {**self.card, **card})
 
-    @usual_torch()
     def load(self, path: Path) -> dict[str, Any]:
+        return self.load_weights(path, read_card(path))
+
+    @usual_torch()
+    def load_weights(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
         expected = to_arrays(self.module.state_dict())
-        arrays, card = load_checkpoint(path, bytes_of(expected))
+        arrays, card = load_checkpoint(path, bytes_of(expected), card)
         if card.get("game") != self.card["game"]:
             raise CheckpointError(
                 f"{path} plays {quote(card.get('game'))}, not {quote(self.card['game'])}: choose it by {option('game')}"

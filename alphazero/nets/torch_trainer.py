@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -41,20 +41,11 @@ PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
 
-class Taught(Protocol):
-    """The network that a trainer teaches, a TorchNet; `module` has the weights that play."""
-
-    device: torch.device
-    module: nn.Module
-    layout: torch.memory_format
-
-    def freeze(self) -> None: ...
-
-
 class TorchTrainer(Trainer):
     """Learns float32 weights, whose moving average is the network's module; passes are bf16 where hardware has that."""
 
-    def __init__(self, net: Taught, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
+    def __init__(self, net: Any, weight_decay: float, max_gradient_norm: float, ema_decay: float, threads: int):
+        """`net` is a TorchNet."""
         self.net, self.device = net, str(net.device)
         self.module = copy.deepcopy(net.module)
         """The weights that learn."""

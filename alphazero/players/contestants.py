@@ -217,7 +217,7 @@ def load_net(text: str, loaded: LoadedGame, device: str = "auto", inference: str
     check_announced(path, card["net"], loaded)
     with without_draws():  # a fresh net draws its weights, which are overwritten
         net = loaded.make_net(loaded.game, card["net"])
-    net.load(path)
+    net.load_weights(path, card)
     net.use_device(choose_device(device))
     library = net.use_inference(inference or wanted_inference())
     say_once(f"networks run with {describe_inference(library)}")

@@ -61,12 +61,12 @@ def save_checkpoint(path: str | Path, arrays: Mapping[str, np.ndarray], card: Ma
 
 
 def load_checkpoint(
-    path: str | Path, most_bytes: int = MAX_WEIGHTS_BYTES
+    path: str | Path, most_bytes: int = MAX_WEIGHTS_BYTES, card: dict[str, Any] | None = None
 ) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Weights and card of a checkpoint, both verified; `path` is either of the two files.
 
     bfloat16 tensors come as float32, which holds all their values. `most_bytes`: the size of the expected tensors; a
-    larger file is refused unread. Raises CheckpointError.
+    larger file is refused unread. A `card` that has just been read is not read again. Raises CheckpointError.
 
     >>> import alphazero as az, numpy as np
     >>> card = az.save_checkpoint("ours.safetensors", {"weights": np.ones(3, np.float32)}, {"game": "tictactoe"})
@@ -75,7 +75,7 @@ def load_checkpoint(
     (array([1., 1., 1.], dtype=float32), 'tictactoe')
     """
     with _with_remedy():
-        card = read_card(path)
+        card = read_card(path) if card is None else card
         content = _read_weights(weights_path := _pair(path)[0], card["weights"], most_bytes)
         try:
             arrays = {name: _array(view) for name, view in safetensors.deserialize(content)}

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from alphazero.errors import is_out_of_memory
+from alphazero.errors import NetError, is_out_of_memory
 from alphazero.machine import without_warnings
 from alphazero.nets.any_module import Answers, CannotConvert, answers_as
 from alphazero.nets.devices import has_amx
@@ -35,14 +35,9 @@ CHECKED_SIZE = 4
 """Rows in which a conversion is checked: neither one, which any operation stretches, nor as many as were traced."""
 
 
+@functools.cache
 def _openvino() -> tuple[Any, Any]:
     """The library and its one `Core`; raises CannotConvert."""
-    with without_warnings():  # it uses deprecated names itself; and one thread loads it
-        return _load()
-
-
-@functools.cache
-def _load() -> tuple[Any, Any]:
     sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]  # it would tell what is converted
     try:
         library = importlib.import_module("openvino")
@@ -74,7 +69,8 @@ class OpenVinoInference:
 
     def __init__(self, module: nn.Module, example: Tensor, bf16: bool):
         """`example float32[n, P, H, W]`; with `bf16` it multiplies bf16 numbers. Raises CannotConvert."""
-        self._library, self._core = _openvino()
+        with without_warnings():  # it uses deprecated names itself; and one thread loads it
+            self._library, self._core = _openvino()
         self._example = example.contiguous()
         self._precision = "bf16" if bf16 else "f32"
         self._new_size = NEW_SIZE_AMX if bf16 and has_amx() else NEW_SIZE
@@ -114,19 +110,13 @@ class OpenVinoInference:
         self._tables = _tables_of(module)
         try:
             self._model, self._arrays = self._convert(module)
-            alike = answers_as(module, self._example.shape[1:], self._answer)
-        except CannotConvert:
-            raise
+            if not answers_as(module, self._example.shape[1:], self._answer):
+                raise NetError("it computes something outside of torch, or at random, or uses a weight in another form")
         except Exception as error:  # those of a converter have no common class
             if is_out_of_memory(error):
                 raise
             reason = " ".join(str(error).split())
             raise CannotConvert(f"OpenVINO cannot convert {type(module).__name__}: {reason:.200}") from error
-        if not alike:
-            raise CannotConvert(
-                f"OpenVINO cannot convert {type(module).__name__}: it computes something outside of torch, or at "
-                "random, or uses a weight in another form"
-            )
 
     def _answer(self, module: nn.Module, observations: np.ndarray) -> Answers:
         """The answers of the module in float32."""
