@@ -2,6 +2,4 @@
 
 from alphazero.game.spec import GameSpec
 
-SPEC = GameSpec(
-    games={"breakthrough": ".game:Breakthrough"},
-)
+SPEC = GameSpec(games={"breakthrough": ".game:Breakthrough"})

@@ -7,7 +7,7 @@ SPEC = GameSpec(
     presets=".preset:presets",
     make_net=".net:make_net",
     make_benchmark=".benchmark:make_benchmark",
-    contestants={"solver": ".oracle:make_solver"},
-    make_oracle=".oracle:make_oracle",
-    make_balance=".oracle:make_balance",
+    contestants={"solver": ".solver:make_solver"},
+    make_oracle=".solver:make_oracle",
+    make_balance=".solver:make_balance",
 )

@@ -27,15 +27,14 @@ LEAST_MASS = 1e-3
 """A policy that gives all good actions less than this is not punished further."""
 
 
-def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] = lambda share: None) -> Judgement:
-    """Asks `player` about every position; `on_progress` hears the share that is done."""
+def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], None] | None = None) -> Judgement:
+    """Asks `player` about every position, and about the value of others; `on_progress` hears the share of each."""
     both = labelled.states, labelled.value_states
     plies, value_plies = (np.bitwise_count(states).sum(axis=1, dtype=np.int64) for states in both)
-    share = len(plies) / (len(plies) + len(value_plies))
-    answer = ask(player, labelled.states, plies, lambda done: on_progress(done * share))
+    answer = ask(player, labelled.states, plies, on_progress)
     values_right = None
     if answer.values is not None and len(value_plies):
-        values = ask(player, both[1], value_plies, lambda done: on_progress(share + done * (1 - share))).values
+        values = ask(player, labelled.value_states, value_plies, on_progress).values
         values_right = signs_right(values, labelled.value_scores)
     scores, best = labelled.scores, labelled.scores.max(axis=1, keepdims=True)
     keeps = (scores != NO_SCORE) & (np.sign(scores) == np.sign(best))

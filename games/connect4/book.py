@@ -26,15 +26,13 @@ from alphazero.errors import InputError
 from alphazero.machine import count_cores
 from alphazero.progress import Progress, say
 from alphazero.storage.arrays import write_npz
-from games.connect4.game import has_four
+from games.connect4.game import ONE, SEVEN, has_four
 from games.connect4.solver import BOOK_FILE, Solver, read_book
-from games.connect4.solver.kernels import (
+from games.connect4.solver_kernels import (
     BOOK_BITS,
     BOOK_OFFSET,
     BOOK_PLY,
     BOTTOM,
-    ONE,
-    SEVEN,
     book_cells,
     can_win,
     canonical_key,

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -65,24 +64,16 @@ def load_frozen(folder: Path = FOLDER) -> Labelled:
 # --- making the frozen set ---
 
 
-@dataclass(frozen=True)
-class LabelledConfig(LabelConfig):
-    """Makes the frozen set of labelled Connect Four positions."""
-
-    folder: Path = FOLDER
-    positions: int = NUM_POSITIONS
-
-
-def main(argv: list[str]) -> None:
-    config = parse(LabelledConfig, argv)
-    found = take(decisive_positions(config.seed, Solver(config.threads)), config.positions, "labelled positions")
+def main(argv: list[str], folder: Path = FOLDER, count: int = NUM_POSITIONS, seed: int = 0) -> None:
+    solver = Solver(parse(LabelConfig, argv).threads)
+    found = take(decisive_positions(seed, solver), count, "labelled positions")
     found.sort(key=lambda item: (len(item[0]), item[0]))
     actions = np.full((len(found), MAX_PLY), -1, np.int8)
     for row, (played, _) in enumerate(found):
         actions[row, : len(played)] = played
     scores = np.array([row for _, row in found])
-    children = _pick_children(actions, scores, np.random.default_rng([config.seed, 1]))
-    path = config.folder / "labelled.npz"
+    children = _pick_children(actions, scores, np.random.default_rng([seed, 1]))
+    path = folder / "labelled.npz"
     write_npz(path, {"actions": actions, "column_scores": scores, "children": children})
     print(f"{len(found)} positions in {path}, {path.stat().st_size:,} bytes")
 

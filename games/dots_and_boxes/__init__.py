@@ -2,6 +2,4 @@
 
 from alphazero.game.spec import GameSpec
 
-SPEC = GameSpec(
-    games={"dots_and_boxes": ".game:DotsAndBoxes"},
-)
+SPEC = GameSpec(games={"dots_and_boxes": ".game:DotsAndBoxes"})

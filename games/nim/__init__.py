@@ -2,6 +2,4 @@
 
 from alphazero.game.spec import GameSpec
 
-SPEC = GameSpec(
-    games={"nim": ".game:Nim"},
-)
+SPEC = GameSpec(games={"nim": ".game:Nim"})

@@ -8,10 +8,9 @@ symmetry, and in each some move is better than another.
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -46,32 +45,24 @@ def load_frozen(size: int) -> Labelled:
 # --- making the frozen sets ---
 
 
-@dataclass(frozen=True)
-class LabelledConfig(LabelConfig):
-    """Makes the frozen sets of Othello endgames."""
-
-    folder: Path = FOLDER
-    positions: int = NUM_POSITIONS
-
-
-def main(argv: list[str]) -> None:
-    config = parse(LabelledConfig, argv)
+def main(argv: list[str], folder: Path = FOLDER, count: int = NUM_POSITIONS) -> None:
+    threads = parse(LabelConfig, argv).threads
     for name in ("othello", "othello6"):
         game = registry.load(name).game
         assert isinstance(game, Othello)
-        found = take(endgames(game, config.seed, config.threads), config.positions, f"labelled positions of {name}")
-        path = config.folder / f"endgames_{game.size}.npz"
+        found = take(endgames(game, threads), count, f"labelled positions of {name}")
+        path = folder / f"endgames_{game.size}.npz"
         states, scores = (np.array(part) for part in zip(*found, strict=True))
         write_npz(path, {"states": states, "scores": scores})
         print(f"{len(found)} positions in {path}, {path.stat().st_size:,} bytes")
 
 
-def endgames(game: Othello, seed: int, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+def endgames(game: Othello, threads: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Distinct positions `(uint64[2], scores int8[A])` in which some move is better than another."""
-    kernels, solver, rng = kernels_of(game), Solver(game, threads), np.random.default_rng(seed)
+    kernels, solver, rng = kernels_of(game), Solver(game, threads), np.random.default_rng(0)
     seen: set[tuple[int, ...]] = set()
-    for round_seed in count(seed):
-        states = play_until_endgame(game, rng, round_seed, threads)
+    for seed in itertools.count():
+        states = play_until_endgame(game, rng, seed, threads)
         keys = canonical_keys(kernels, states)
         scores = solver.move_scores(states)
         worst = np.where(scores == NO_SCORE, 100, scores).min(axis=1)

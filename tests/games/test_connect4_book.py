@@ -16,7 +16,7 @@ from alphazero.storage.arrays import write_npz
 from games.connect4 import book as module
 from games.connect4.book import look_up_all, main, make_book, quiet_positions
 from games.connect4.solver import BOOK_FILE, GAME, Solver, read_book
-from games.connect4.solver.kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
+from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
 from tests.games.connect4_positions import states_of, written
 
 KERNELS = Kernels(GAME)

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from alphazero.commands.shared import run_command
 from alphazero.matches.judge import Labelled
 from games.connect4 import labelled as module
 from games.connect4.labelled import FOLDER, decisive, load_frozen, main
@@ -132,15 +131,15 @@ def test_decisive_is_about_outcomes_of_columns_that_can_be_played(scores, expect
 # --- making it ---
 
 
-def make(folder: Path, *arguments) -> bytes:
-    assert run_command(main, [*map(str, arguments), "--folder", str(folder)]) == 0
+def make(folder: Path, *settings: int, threads: int = 2) -> bytes:
+    main(["--threads", str(threads)], folder, *settings)
     return (folder / "labelled.npz").read_bytes()
 
 
 def test_the_same_seed_makes_the_same_file_on_any_number_of_threads(tmp_path, solver):
-    first = make(tmp_path, "--positions", 100, "--threads", 1)
-    assert first == make(tmp_path, "--positions", 100, "--threads", 2)
-    assert first != make(tmp_path, "--positions", 100, "--seed", 1)
+    first = make(tmp_path, 100, threads=1)
+    assert first == make(tmp_path, 100)
+    assert first != make(tmp_path, 100, 1)
     made = load_frozen(tmp_path)
     assert len(made.names) == 100 and made.names == sorted(made.names, key=lambda moves: (len(moves), moves))
     assert np.array_equal(made.scores, solver.column_scores_all(made.states))
@@ -163,17 +162,3 @@ def test_a_position_whose_every_child_is_over_has_no_value_position():
 @pytest.mark.slow
 def test_the_frozen_set_can_be_made_anew(tmp_path):
     assert make(tmp_path) == FROZEN_FILE.read_bytes()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["--positions", "7001"], "between 1 and 7,000"),
-        (["--positions", "1", "--folder", "missing"], "--folder takes a file in a folder that exists"),
-    ],
-)
-def test_wrong_settings_end_with_one_line(arguments, message, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert run_command(main, arguments) == 2
-    output, errors = capsys.readouterr()
-    assert output == "" and message in errors and errors.count("\n") == 1

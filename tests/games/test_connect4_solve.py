@@ -5,7 +5,7 @@ import re
 import pytest
 
 from alphazero.commands.shared import run_command
-from games.connect4.solver.__main__ import main
+from games.connect4.solver import main
 from tests.games.connect4_positions import after
 
 LATE = "2252576253462244111563365343"

@@ -111,7 +111,7 @@ def test_wrong_input_gets_one_sentence(argv: list[str], words: str, capsys):
 
 def test_the_frozen_sets_can_be_made_anew(tmp_path: Path):
     """Fewer positions of the same seed are the first of them."""
-    assert run_command(labelled.main, ["--folder", str(tmp_path), "--positions", "40"]) == 0
+    labelled.main([], tmp_path, 40)
     for size in (6, 8):
         with np.load(tmp_path / f"endgames_{size}.npz") as made:
             np.testing.assert_array_equal(made["states"], load_frozen(size).states[:40])

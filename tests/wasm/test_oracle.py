@@ -11,7 +11,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import question_of
 from alphazero.web.searches import Stop
-from games.connect4.oracle import KNOWN_PLY
+from games.connect4.solver import KNOWN_PLY
 from tests.wasm.engines import needs_node, random_games
 from tests.wasm.published import ask, on_server, small_page
 

@@ -14,14 +14,14 @@ import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import Device, GameName, ScoreOptions, Seed, Threads, argument, check_options, load_game
+from alphazero.commands.options import Device, GameName, ScoreOptions, Threads, argument, check_options, load_game
 from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError, count_of
 from alphazero.machine import count_cores
 from alphazero.matches.judge import Judgement, Labelled, describe, open_players, simulations_of, title_of
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.storage.files import check_output_file, write_json
+from alphazero.storage.files import write_json
 
 Item = TypeVar("Item")
 
@@ -137,18 +137,12 @@ def report(
 
 @dataclass(frozen=True)
 class LabelConfig:
-    """Options of a command that makes the frozen positions of a game's benchmark anew."""
+    """Makes the frozen positions of a game's benchmark anew."""
 
-    folder: Path
-    """The folder to write into."""
-    positions: int
-    """Number of positions."""
-    seed: Seed = 0
     threads: Threads = field(default_factory=count_cores)
 
     def __post_init__(self) -> None:
-        check_options(self, positions=(1, 7000))
-        check_output_file("--folder", self.folder / "positions.npz")
+        check_options(self)
 
 
 def take(items: Iterator[Item], count: int, title: str) -> list[Item]:

@@ -14,16 +14,12 @@ import numpy as np
 from numba import njit
 
 from alphazero.game.kernels import kernel
-from games.connect4.game import completing_squares, has_four
+from games.connect4.game import BOARD, COLUMN, COLUMNS, ONE, ROWS, completing_squares, has_four, mirror
 
 BOOK_PLY = 12
 """The book holds every position of so many stones."""
-ONE = np.uint64(1)
-SIX = np.uint64(0b111111)
-SEVEN = np.uint64(0b1111111)
-BOTTOM = np.uint64(sum(1 << 7 * column for column in range(7)))
-BOARD = np.uint64(sum(0b111111 << 7 * column for column in range(7)))
-SQUARES = 42
+BOTTOM = np.uint64(sum(1 << 7 * column for column in range(COLUMNS)))
+SQUARES = COLUMNS * ROWS
 CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 MIRRORED_PLIES = 14
 """Up to this ply mirror images share an entry of the transposition table; later they rarely occur together."""
@@ -36,6 +32,8 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 BOOK_BITS = 5
 BOOK_OFFSET = 15
 """A score in the book is stored as a number of 5 bits, less this."""
+BOOK_HEADER = 24
+"""Bytes before the cells: seed, number of segments, size of a segment; 8 each, the lowest byte first."""
 
 
 @njit
@@ -79,15 +77,6 @@ def make_key(own, stones):
 
 
 @njit
-def mirror(word):
-    """The word of seven columns with left and right exchanged."""
-    image = np.uint64(0)
-    for column in range(7):
-        image |= ((word >> np.uint64(7 * column)) & SEVEN) << np.uint64(7 * (6 - column))
-    return image
-
-
-@njit
 def canonical_key(own, stones):
     """The same key for a position and its mirror image."""
     key = make_key(own, stones)
@@ -123,10 +112,6 @@ def read_cell(book, cell):
     byte = bit >> np.uint64(3)
     pair = np.uint64(book[byte]) | np.uint64(book[byte + ONE]) << np.uint64(8)
     return (pair >> (bit & np.uint64(7))) & np.uint64((1 << BOOK_BITS) - 1)
-
-
-BOOK_HEADER = 24
-"""Bytes before the cells: seed, number of segments, size of a segment; 8 each, the lowest byte first."""
 
 
 @njit
@@ -198,7 +183,7 @@ def negamax(own, stones, ply, alpha, beta, table, moves, book):
     first = 8 + 8 * ply
     end = first
     for column in CENTRE_FIRST:
-        square = squares & (SIX << np.uint64(7 * column))
+        square = squares & (COLUMN << np.uint64(7 * column))
         if square:
             if ply < LOOK_AHEAD_PLIES:  # does an entry show that this move is good enough?
                 child = table_key(own ^ stones, stones | square, ply + 1)
@@ -259,7 +244,7 @@ def solve_many(states, weak, table, moves, book, scores):
 def score_column(own, opponent, column, table, moves, book):
     """The score of playing a column that is not full, for who plays it."""
     stones = own | opponent
-    square = (stones + (ONE << np.uint64(7 * column))) & (SIX << np.uint64(7 * column))
+    square = (stones + (ONE << np.uint64(7 * column))) & (COLUMN << np.uint64(7 * column))
     own, stones = own | square, stones | square
     ply = count_bits(stones)
     if has_four(own):
