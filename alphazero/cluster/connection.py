@@ -41,14 +41,11 @@ SECONDS_TO_ANSWER = 20.0
 SECONDS_OF_STRANGER = 60.0
 """A process that knocks without a token may take so long: it imports Ray before."""
 SECONDS_TO_LEAVE = 10.0
-MOST_WORKERS = 1 << 16
 _ALWAYS = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
     "RAY_DEDUP_LOGS": "0",
 }
-_OURS = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
-"""Makes a new cluster listen on the loopback interface, on Linux as well."""
 _REFUSED = re.compile(r"^ray\.exceptions\.(AuthenticationError|\w+: .*(Unauthenticated|InvalidAuthToken))", re.M)
 """The last line of Ray's that a cluster with a token gives to a stranger."""
 
@@ -73,9 +70,7 @@ class Machine:
         """The workers that fit: one for each core, or where there are GPUs, one for each that has a core beside it."""
         return min(self.cpus, self.gpus) if self.gpus else self.cpus
 
-    @property
-    def name(self) -> str:
-        """For people."""
+    def __str__(self) -> str:
         return f"{self.host} ({self.address})"
 
 
@@ -91,7 +86,7 @@ class Cluster:
         """The module, once the cluster is open."""
         self._at_end = contextlib.ExitStack()
         if workers is not None:
-            check_range(option("cluster_workers"), workers, 1, MOST_WORKERS)
+            check_range(option("cluster_workers"), workers, 1, 1 << 16)
         check_address(address, option("cluster"))
 
     def open(self) -> None:
@@ -106,7 +101,8 @@ class Cluster:
                 "num_cpus": self._threads, "include_dashboard": False, "object_store_memory": STORE_BYTES,
                 "_node_ip_address": "127.0.0.1",
             }  # fmt: skip
-            environment |= _OURS | {"RAY_AUTH_TOKEN": _own_token()}
+            # the first makes it listen on the loopback interface, on Linux as well
+            environment |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_TOKEN": _own_token()}
         said: list[str] = []
         try:
             with variables_set(environment), _signals_kept(), held_back(), _stderr_kept(said):
@@ -199,8 +195,7 @@ def check_ray() -> str:
     """The mode of authentication; raises InvalidSetting if Ray is not installed, or its authentication is off."""
     if importlib.util.find_spec("ray") is None:
         raise InvalidSetting(
-            f'{option("cluster")} needs Ray, which is not installed: install it by `pip install "ray>=2.52"`, or leave '
-            f"{option('cluster')} out"
+            f'{option("cluster")} needs Ray, which is not installed: install it by `pip install "ray>=2.52"`'
         )
     mode = os.environ.get("RAY_AUTH_MODE", "token")
     if mode.lower() not in ("token", "k8s"):
@@ -218,9 +213,8 @@ def check_imported(version: str) -> None:
     mode = getattr(_raylet, "get_authentication_mode", lambda: 0)  # before 2.52 there was none
     if not mode():  # 0 = disabled
         raise InvalidSetting(
-            f"Ray {version} was imported here with its authentication off, and does not look again: set "
-            "RAY_AUTH_MODE=token before `import ray`, restart this program (a notebook's kernel), or update Ray to "
-            "2.52 or newer"
+            f"Ray {version} was imported here with its authentication off: set RAY_AUTH_MODE=token before `import ray` "
+            "and start this program again, or update Ray to 2.52 or newer"
         )
 
 

@@ -114,7 +114,7 @@ class Spread:
     def __init__(self, cluster: Cluster, tournament: Tournament, loaded: LoadedGame, device: str = "auto"):
         self.tournament, self._loaded, self._device = tournament, loaded, device
         self.fingerprint = game_fingerprint(loaded.game)
-        nets = dict[str, str]()
+        nets, inference = dict[str, str](), wanted_inference()
         self._content: dict[str, bytes] = {}
         for i, (name, contestant) in enumerate(tournament.contestants.items()):
             if (found := checkpoint_of(contestant, loaded)) is not None:
@@ -123,8 +123,11 @@ class Spread:
                 if hashlib.sha256(weights).hexdigest() != tournament.weights[name]:
                     raise CheckpointError(f"{path} was replaced while this tournament began: run the command again")
                 self._content |= {f"{i}.safetensors": weights, f"{i}.json": card}
+                if inference == "auto":  # each library rounds in its own way, so one runs the nets on all machines
+                    chosen = load_net(str(path), loaded, "cpu").use_inference(inference)
+                    inference = chosen if chosen in INFERENCES else inference  # a net of another kind has its own
         assert loaded.load_again is not None
-        self._settings = GuestSettings(loaded.load_again, tournament, nets, "cpu", _same_for_all(tournament, loaded))
+        self._settings = GuestSettings(loaded.load_again, tournament, nets, "cpu", inference)
         self._waiting: deque[MatchOrder] = deque()
         self._arrived: deque[list[GameRecord]] = deque()
         self._look = threading.Event()
@@ -190,14 +193,3 @@ class Spread:
 
     def lose(self, host: RemoteHost, orders: Sequence[MatchOrder]) -> None:
         self._waiting.extendleft(orders)
-
-
-def _same_for_all(tournament: Tournament, loaded: LoadedGame) -> str:
-    """The library that runs the nets on all machines: each rounds in its own way, and which is faster is chance."""
-    inference = wanted_inference()
-    if inference == "auto":
-        for contestant in tournament.contestants.values():
-            if (found := checkpoint_of(contestant, loaded)) is not None:
-                chosen = load_net(str(found[0]), loaded, "cpu").use_inference(inference)
-                return chosen if chosen in INFERENCES else inference  # a net of another kind has its own
-    return inference

@@ -14,6 +14,7 @@ import importlib
 import logging
 import math
 import os
+import re
 import threading
 import time
 import traceback
@@ -37,12 +38,11 @@ SECONDS_OF_WAITING = 60.0
 SECONDS_BETWEEN_LOOKS = 1.0
 """Between two looks at the machines that are there."""
 SECONDS_TO_WAIT = 0.2
-"""The longest wait for an answer before the pool looks whether there is other work."""
+"""The longest wait for an answer before the pool looks for other work."""
 MOST_FAILURES = 3
 """Hosts that fail in a row, on one machine, before one has played."""
 Parcel = tuple[int, list[Any]]
-"""A generation, and in a list, so that nobody fetches it before it is needed, one of Ray's references to its files, of
-type `{name: bytes}`; each machine fetches them once."""
+"""A generation, and in a list, so that nobody fetches it sooner, Ray's reference to its files `{name: bytes}`."""
 DONE, LOST, UNFIT, BUG = "done", "lost", "unfit", "bug"
 
 # --- on the machines -------------------------------------------------------------------------------------------------
@@ -131,7 +131,7 @@ class RemoteHost:
     @property
     def name(self) -> str:
         """For people."""
-        return f"worker {self.number} on {self.machine.name}"
+        return f"worker {self.number} on {self.machine}"
 
 
 class Work(Protocol):
@@ -332,8 +332,8 @@ class Pool:
     def _refuse(self, machine: Machine, reason: str) -> None:
         """The machine is not asked again."""
         if machine.identity not in self.refused:
-            self.refused[machine.identity] = f"{machine.name}: {shorten(reason, 300)}"
-            logger.warning("the cluster's machine %s is left out: %s", machine.name, shorten(reason, 300))
+            self.refused[machine.identity] = f"{machine}: {shorten(reason, 300)}"
+            logger.warning("the cluster's machine %s is left out: %s", machine, shorten(reason, 300))
         for host in [host for host in self.hosts if host.machine.identity == machine.identity]:
             self._remove(host)
 
@@ -351,12 +351,9 @@ class Pool:
 
 def _reason(error: Exception) -> str:
     """Ray's words for the loss of an actor, less its advice."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    for line in reversed(lines):
-        if line.startswith(("ModuleNotFoundError", "ImportError")):
-            what = "alphazero is not installed" if "'alphazero'" in line else "a module cannot be imported"
-            return f"{what} there ({shorten(line, 200)})"
+    if lacks := re.findall(r"^\s*((?:ModuleNotFound|Import)Error.*)", str(error), re.M):
+        return f"a module cannot be imported there ({shorten(lacks[-1], 200)})"
     if type(error).__name__ in ("ActorDiedError", "ActorUnavailableError"):
-        told = next((line for line in lines if "exit" in line.lower() or "died" in line.lower()), "no reason is known")
-        return f"its process has died ({shorten(told, 160)})"
-    return shorten(" ".join(lines), 200) or type(error).__name__
+        told = re.search(r"^.*(?:exit|died).*", str(error), re.M | re.I)
+        return f"its process has died ({shorten(told[0].strip() if told else 'no reason is known', 160)})"
+    return shorten(" ".join(str(error).split()), 200) or type(error).__name__

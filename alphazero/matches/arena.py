@@ -12,7 +12,7 @@ import math
 import threading
 import time
 from bisect import insort
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -292,33 +292,27 @@ def play_in_time(
     long, fewer are begun anew: two at least, which may not be over in time either. Raises Stopped when `stop` is set,
     also while a player thinks.
     """
-    deadline = time.monotonic() + seconds
-    over = MatchResult((), (), (), (0, 0), (0.0, 0.0))
-
-    def attempt(num_games: int) -> Generator[tuple[MatchResult, float], None, int]:
-        """Plays so many games, and returns 0; or fewer games that fit, as soon as it is clear that these do not."""
-        nonlocal over
-        rows, begin, moves_before, judged = side_by_side((first, second), num_games), 0.0, 0, num_games <= 2
-        for result in Arena(kernels, first, second, num_games, seed):
-            now, moves = time.monotonic(), sum(result.moves) - moves_before
-            if stop.is_set() or now > deadline:
-                raise Stopped
-            if not begin:  # after the first ply: before it, players may compile what they need
-                begin, moves_before = now, moves
-            elif not judged and moves >= PLIES_TO_JUDGE * rows:
-                judged, expected = True, (now - begin) / moves * plies_per_game * rows
-                if begin + expected > deadline:
-                    games = int(rows * SHARE * (deadline - now) / expected)
-                    return max(2, games - games % 2)
-            over = result
-            passed = 1 - (deadline - now) / seconds if seconds < math.inf else 0.0
-            yield over, max(passed, over.num_games / num_games)
-        return 0
-
+    deadline, over = time.monotonic() + seconds, MatchResult((), (), (), (0, 0), (0.0, 0.0))
     try:
         with _interrupting((first, second), deadline, stop):
             while num_games:
-                num_games = yield from attempt(num_games)
+                rows, begin, moves_before, judged = side_by_side((first, second), num_games), 0.0, 0, num_games <= 2
+                fewer = 0
+                for result in Arena(kernels, first, second, num_games, seed):
+                    now, moves = time.monotonic(), sum(result.moves) - moves_before
+                    if stop.is_set() or now > deadline:
+                        raise Stopped
+                    if not begin:  # after the first ply: before it, players may compile what they need
+                        begin, moves_before = now, moves
+                    elif not judged and moves >= PLIES_TO_JUDGE * rows:
+                        judged, expected = True, (now - begin) / moves * plies_per_game * rows
+                        if begin + expected > deadline:
+                            fewer = max(2, int(rows * SHARE * (deadline - now) / expected) // 2 * 2)
+                            break
+                    over = result
+                    passed = 1 - (deadline - now) / seconds if seconds < math.inf else 0.0
+                    yield over, max(passed, over.num_games / num_games)
+                num_games = fewer
     except Stopped:
         if stop.is_set() or time.monotonic() <= deadline:
             raise

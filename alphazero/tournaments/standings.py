@@ -41,7 +41,7 @@ MOST_NAMED = 40
 """Contestants whose names fit beside a picture."""
 QUANTILES = (0.1, 0.5, 0.9)
 PLIES = ("mean", "interval", "quantile_10", "median", "quantile_90")
-"""What is said of the lengths of games."""
+"""The figures of the lengths of games, in `results.json`."""
 WIDEST = 12
 """Contestants whose cross table fits a terminal."""
 
