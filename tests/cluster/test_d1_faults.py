@@ -20,7 +20,7 @@ from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.cluster.ray_cluster import RayCluster
 from alphazero.cluster.self_play import AllHosts, Order
 from alphazero.training.coach import Coach
-from alphazero.training.config import EvaluationConfig, LearnerConfig, RunConfig
+from alphazero.training.config import EvaluationConfig, GateConfig, LearnerConfig, RunConfig
 from alphazero.training.parts.arrivals import unpack
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.conftest import add_node, needs_ray
@@ -34,6 +34,8 @@ CONFIG = replace(
     replay=replace(TINY.replay, window_start=1000, window_max=1000),  # so that all games stay to be counted
     evaluation=EvaluationConfig(opponents=()),
 )
+QUICK = replace(CONFIG, learner=LearnerConfig(batch_size=256, sample_reuse=1), gate=GateConfig(enabled=False))
+"""Learns in a moment, and every network takes over self-play."""
 
 
 def play(
@@ -109,7 +111,7 @@ def test_a_worker_that_is_killed_is_replaced_and_each_game_counts_once(
     folder = tmp_path / "run"
     # one worker: the run cannot end before another one has taken its place
     cluster = RayCluster(ray_cluster.address, workers=1)
-    train(GAME, replace(CONFIG, generations=2), folder, threads=1, seed=3, cluster=cluster, on_start=kill_one)
+    train(GAME, replace(QUICK, generations=2), folder, threads=1, seed=3, cluster=cluster, on_start=kill_one)
     assert_each_game_counts_once(folder, 2)
     rows = TrainedRun(GAME, folder).metrics
     assert killed and max(row["workers_replaced"] for row in rows) == 1

@@ -19,7 +19,20 @@ from tests.cluster.fake import FakeCluster, machine
 
 GAMES = 20
 """Of each pair; a host plays 16 at a time."""
-OPTIONS = ["--game", "tictactoe", "--games", str(GAMES), "--seed", "5", "--threads", "1", "--device", "cpu"]
+OPTIONS = [
+    "--game",
+    "tictactoe",
+    "--games",
+    str(GAMES),
+    "--seed",
+    "5",
+    "--threads",
+    "1",
+    "--device",
+    "cpu",
+    "--inference",
+    "torch",
+]
 
 
 @pytest.fixture(scope="module")

@@ -19,19 +19,17 @@ from alphazero.cluster.pool import Host, Parcel, Pool
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training import loop
 from alphazero.training.coach import Coach
-from alphazero.training.config import GateConfig, LearnerConfig, RunConfig
+from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.parts import gate
 from alphazero.training.parts.arrivals import Arrivals, Chunk, unpack
 from alphazero.training.parts.gate import UNCONTESTED
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.fake import FakeCluster, machine
-from tests.cluster.test_d1_faults import CONFIG, GAME, games_of
+from tests.cluster.test_d1_faults import GAME, QUICK, games_of
 from tests.training.test_coach import gate_that_passes
 
 pytestmark = pytest.mark.usefixtures("no_ray")
-QUICK = replace(CONFIG, learner=LearnerConfig(batch_size=256, sample_reuse=1), gate=GateConfig(enabled=False))
-"""Learns in a moment, and every network takes over self-play."""
 
 
 @pytest.fixture(autouse=True)
@@ -158,12 +156,12 @@ def test_games_of_a_stale_host_count_until_they_are_too_old_and_then_they_are_co
 
 def test_a_run_goes_on_without_the_cluster_and_then_with_it_again(tmp_path: Path):
     folder = tmp_path / "run"
-    play(folder, FakeCluster([machine("a")]), 2)
-    train(GAME, replace(QUICK, generations=3), folder, threads=1, seed=3, resume=True)
-    cluster, config = FakeCluster([machine("a")]), replace(QUICK, generations=4)
+    play(folder, FakeCluster([machine("a")]), 1)
+    train(GAME, replace(QUICK, generations=2), folder, threads=1, seed=3, resume=True)
+    cluster, config = FakeCluster([machine("a")]), replace(QUICK, generations=3)
     run = train(GAME, config, folder, threads=1, seed=3, cluster=cluster, resume=True)
-    assert [row["generation"] for row in run.metrics] == [1, 2, 3, 4]
-    numbers = [number for generation in (1, 2, 4) for number in played(folder, generation)[:, 0].tolist()]
+    assert [row["generation"] for row in run.metrics] == [1, 2, 3]
+    numbers = [number for generation in (1, 3) for number in played(folder, generation)[:, 0].tolist()]
     assert len(numbers) == len(set(numbers))
 
 
@@ -182,7 +180,7 @@ def test_the_games_of_a_net_and_of_the_larger_one_after_it_have_different_number
     monkeypatch.setattr(Pool, "close", close_later)
     monkeypatch.setattr(loop, "judge", gate_that_passes(2))
     larger = replace(QUICK.net, channels=QUICK.net.channels + 2)
-    coach = play(folder, cluster, 4, replace(QUICK, gate=GateConfig(), initial_net=str(smaller), net=larger))
+    coach = play(folder, cluster, 3, replace(QUICK, gate=GateConfig(), initial_net=str(smaller), net=larger))
     assert coach.lineup.best_generation == 2 and len(cluster.actors) == 4
     left_out(folder, cluster, coach)
 
