@@ -38,8 +38,7 @@ from alphazero.search.placement import make_evaluators, make_search, runs_on_cud
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
 from alphazero.training.config import SelfPlayConfig
-from alphazero.training.cuda_replay import batches_on
-from alphazero.training.replay_buffer import TrainingSet
+from alphazero.training.replay_buffer import TrainingSet, batches_on
 from alphazero.training.selfplay import SelfPlay, play_games
 from alphazero.training.selfplay.calibration import rate_on_device
 from benchmarks.search import random_states

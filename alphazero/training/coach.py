@@ -15,13 +15,11 @@ from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.loop import train
 from alphazero.training.parts.gate import net_player
-from alphazero.training.parts.journal import Journal
-from alphazero.training.parts.lineup import Lineup
+from alphazero.training.parts.journal import Journal, TensorBoard, Tracker
+from alphazero.training.parts.lineup import Lineup, Run
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.resume import begin, read_saved, restore
-from alphazero.training.parts.run import Run
 from alphazero.training.parts.scores import benchmark_figures, play_matches
-from alphazero.training.parts.trackers import TensorBoard, Tracker
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.selfplay.calibration import compile_all
@@ -44,7 +42,11 @@ class Coach(Run):
     """
 
     def __init__(
-        self, plan: RunPlan, folder: RunFolder, trackers: Sequence[Tracker] = (), stop: threading.Event | None = None
+        self,
+        plan: RunPlan,
+        folder: RunFolder,
+        trackers: Sequence[Tracker] = (),
+        stop: threading.Event | None = None,
     ):
         """Set `stop` from any thread, and `run` and `evaluate` raise Stopped within about a second."""
         self.plan, self.folder, self.config = plan, folder, plan.config

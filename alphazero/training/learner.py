@@ -12,8 +12,7 @@ from alphazero.errors import TrainingError
 from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.training.config import LearnerConfig
-from alphazero.training.cuda_replay import batches_on
-from alphazero.training.replay_buffer import TrainingSet
+from alphazero.training.replay_buffer import TrainingSet, batches_on
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +67,7 @@ class Learner:
                 for losses in unread:
                     tally.add({name: float(loss) for name, loss in losses.items()})
                 unread.clear()
-            on_update(tally.newest)
+            on_update(tally.finite[-1] if tally.finite else {})
         self.trainer.finish()
         return tally.means()
 
@@ -77,10 +76,9 @@ class Tally:
     """The losses of a generation; raises TrainingError when they stop being finite."""
 
     def __init__(self, generation: int):
-        self.newest: dict[str, float] = {}
-        """The newest finite losses."""
-        self._generation, self._totals = generation, dict[str, float]()
-        self._counted = self._skipped = self._in_a_row = 0
+        self.finite: list[dict[str, float]] = []
+        """The losses of each batch that gave finite ones."""
+        self._generation, self._skipped, self._in_a_row = generation, 0, 0
 
     def add(self, losses: dict[str, float]) -> None:
         """Counts the losses of the next batch."""
@@ -89,16 +87,16 @@ class Tally:
                 "train_step of the network's trainer must return policy_loss and value_loss, "
                 f"and {min(missing)} is missing"
             )
-        if not all(math.isfinite(loss) for loss in losses.values()):
-            self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
-            if self._in_a_row == 3:
-                raise TrainingError(self._diagnosis(f"three batches in a row gave no finite loss ({losses})"))
+        if all(math.isfinite(loss) for loss in losses.values()):
+            self.finite.append(losses)
+            self._in_a_row = 0
             return
-        self.newest, self._in_a_row, self._counted = losses, 0, self._counted + 1
-        self._totals = {name: self._totals.get(name, 0.0) + loss for name, loss in losses.items()}
+        self._skipped, self._in_a_row = self._skipped + 1, self._in_a_row + 1
+        if self._in_a_row == 3:
+            raise TrainingError(self._diagnosis(f"three batches in a row gave no finite loss ({losses})"))
 
     def _diagnosis(self, fault: str) -> str:
-        if self._generation == 1 and not self._counted:
+        if self._generation == 1 and not self.finite:
             return (
                 f"{fault} before anything was learned: the reason is in the network, whose values must lie in [-1, 1], "
                 "or in the value targets"
@@ -110,9 +108,9 @@ class Tally:
 
     def means(self) -> dict[str, float]:
         """The mean losses of the batches that gave finite ones."""
-        if not self._counted:
+        if not self.finite:
             raise TrainingError(self._diagnosis("no batch gave a finite loss"))
         if self._skipped:
-            total = self._counted + self._skipped
+            total = len(self.finite) + self._skipped
             logger.warning("%d of %d batches gave no finite loss and were skipped", self._skipped, total)
-        return {name: total / self._counted for name, total in self._totals.items()}
+        return {name: float(np.mean([losses[name] for losses in self.finite])) for name in self.finite[0]}

@@ -1,8 +1,12 @@
-"""Samples of finished games, the window of recent ones, and the batches that the learner draws from it."""
+"""Samples of finished games, the window of recent ones, and the batches that the learner draws from it.
+
+On a GPU, positions are described once a generation; batches are gathered and turned in its memory.
+"""
 
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,13 +14,16 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
+import torch
 
-from alphazero.errors import TrainingError
+from alphazero.errors import TrainingError, is_out_of_memory
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import Batch
 from alphazero.storage.arrays import Array, read_npz
 from alphazero.training.config import ReplayConfig
+
+logger = logging.getLogger(__name__)
 
 ROUNDING = 1e-3
 """The most by which sums in float32 leave their range."""
@@ -24,6 +31,10 @@ MOST_SAMPLES = 1 << 31
 """The most samples that a file may have if nobody knows better."""
 MERGED_AT_ONCE = 1 << 14
 """Distinct positions whose samples are merged at once: their sums in float64 take some megabytes, not the window's."""
+PIECE = 1 << 13
+"""Positions that are described and copied to a GPU at a time, by one thread."""
+SHARE = 0.5
+"""Share of a GPU's free memory for the positions; the rest is for learning."""
 
 
 @dataclass(frozen=True)
@@ -202,3 +213,66 @@ class TrainingSet:
             planes = np.take_along_axis(planes.reshape(*shape[:2], -1), cells, axis=2).reshape(shape)
             masks, policies = (np.take_along_axis(array, actions, axis=1) for array in (masks, policies))
         return Batch(planes, masks, policies, self.values[rows])
+
+
+# --- on a GPU ---
+
+
+def batches_on(
+    device: str, source: TrainingSet, draws: Iterable[tuple[np.ndarray, np.ndarray]], threads: int
+) -> Iterable[Batch]:
+    """As `source.batches`, on the device that learns; on the processor if the device's memory does not hold them."""
+    if device == "cpu":
+        return source.batches(draws)
+    torch.cuda.empty_cache()  # what torch keeps for later is not free for others
+    draws = list(draws)
+    most = min(len(source), sum(len(rows) for rows, _ in draws))
+    if most * source.bytes_of_one <= SHARE * torch.cuda.mem_get_info(device)[0]:
+        try:
+            return DeviceBatches(source, device, draws, threads)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+    torch.cuda.empty_cache()
+    logger.warning(
+        "the positions to learn from do not fit into the GPU's memory: batches are copied there one by one, which is "
+        "slower"
+    )
+    return source.batches(draws)
+
+
+class DeviceBatches:
+    """Batches of a TrainingSet on a torch device, which holds each of their positions once."""
+
+    def __init__(self, source: TrainingSet, device: str, draws: list[tuple[np.ndarray, np.ndarray]], threads: int):
+        drawn = np.zeros(len(source), bool)
+        for rows, _ in draws:
+            drawn[rows] = True
+        places, needed = np.cumsum(drawn) - 1, np.flatnonzero(drawn)
+
+        def describe(start: int) -> list[torch.Tensor]:
+            rows = needed[start : start + PIECE]
+            batch = source.batch(rows, np.zeros(len(rows), np.int64))
+            planes = batch.observations
+            with np.errstate(invalid="ignore"):
+                small = planes.astype(np.uint8)
+            if (small == planes).all():  # small whole numbers, as most games have, take a byte each
+                planes = small
+            arrays = planes, batch.legal_masks, batch.policy_targets, batch.value_targets
+            return [torch.from_numpy(array).to(device) for array in arrays]
+
+        with ThreadPoolExecutor(threads) as pool:
+            pieces = zip(*pool.map(describe, range(0, len(needed), PIECE)), strict=True)
+        self._planes, self._masks, self._policies, self._values = (torch.cat(piece) for piece in pieces)
+        self._cells, self._actions = (torch.as_tensor(array, device=device) for array in source.kernels.symmetries)
+        self._rows, self._symmetries = (
+            torch.as_tensor(np.stack(part), device=device)
+            for part in ([places[rows] for rows, _ in draws], [symmetries for _, symmetries in draws])
+        )
+
+    def __iter__(self) -> Iterator[Batch]:
+        for rows, symmetries in zip(self._rows, self._symmetries, strict=True):
+            planes, cells, actions = self._planes[rows], self._cells[symmetries], self._actions[symmetries]
+            turned = planes.flatten(2).gather(2, cells[:, None].expand(-1, planes.shape[1], -1)).reshape(planes.shape)
+            masks, policies = self._masks[rows].gather(1, actions), self._policies[rows].gather(1, actions)
+            yield Batch(turned.float(), masks, policies, self._values[rows])

@@ -37,9 +37,9 @@ from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
+from alphazero.training.parts.journal import WANDB_FILE, Wandb
 from alphazero.training.parts.lineup import check_growth, read_net_settings
 from alphazero.training.parts.scores import describe_matches
-from alphazero.training.parts.trackers import WANDB_FILE, Wandb
 from alphazero.training.plan import Elsewhere, RunPlan
 from alphazero.training.report import make_report
 

@@ -11,11 +11,10 @@ import torch
 from alphazero.catalogue import registry
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
-from alphazero.training import cuda_replay
+from alphazero.training import replay_buffer
 from alphazero.training.config import LearnerConfig
-from alphazero.training.cuda_replay import DeviceBatches, batches_on
 from alphazero.training.learner import Learner
-from alphazero.training.replay_buffer import TrainingSet
+from alphazero.training.replay_buffer import DeviceBatches, TrainingSet, batches_on
 from tests.training.test_replay_buffer import NoTransform
 
 
@@ -37,7 +36,7 @@ def draws_of(source: TrainingSet, size: int, count: int) -> list[tuple[np.ndarra
 @pytest.mark.parametrize("count", [2, 9])  # of 200 positions, some are never drawn, or some twice
 @pytest.mark.parametrize("name", ["connect4", "othello6", "dots_and_boxes", NoTransform()])
 def test_batches_on_a_device_equal_those_of_the_processor(name, count, monkeypatch):
-    monkeypatch.setattr(cuda_replay, "PIECE", 16)
+    monkeypatch.setattr(replay_buffer, "PIECE", 16)
     source = random_set(name, 200)
     draws = draws_of(source, 48, count)
     for threads in (1, 3):
@@ -52,7 +51,7 @@ def test_batches_on_a_device_equal_those_of_the_processor(name, count, monkeypat
 
 
 def test_planes_that_are_no_small_whole_numbers_keep_their_values(monkeypatch):
-    monkeypatch.setattr(cuda_replay, "PIECE", 64)
+    monkeypatch.setattr(replay_buffer, "PIECE", 64)
     source = random_set("connect4", 100)
     observations = source.kernels.observations
 
@@ -77,7 +76,7 @@ def test_what_does_not_fit_is_copied_batch_by_batch(full, monkeypatch, caplog):
     def refuse(*arguments):
         raise RuntimeError("broken") if full == "another error" else torch.OutOfMemoryError
 
-    monkeypatch.setattr(cuda_replay, "DeviceBatches", refuse)
+    monkeypatch.setattr(replay_buffer, "DeviceBatches", refuse)
     list(batches_on("cpu", source, draws, 1))
     assert not caplog.text
     if full == "another error":

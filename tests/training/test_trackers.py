@@ -15,7 +15,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, StorageError
 from alphazero.storage.files import write_json
-from alphazero.training.parts.trackers import TensorBoard, Wandb
+from alphazero.training.parts.journal import TensorBoard, Wandb
 from alphazero.training.run import train
 from tests.training.test_coach import TINY
 
@@ -87,7 +87,7 @@ class LikeTensorBoard:
 
 
 def test_tensorboard_gets_no_figures_through_a_link(tmp_path, monkeypatch):
-    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: True)
+    monkeypatch.setattr("alphazero.training.parts.journal.importlib.util.find_spec", lambda name: True)
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=LikeTensorBoard))
     run, outside = tmp_path / "run", tmp_path / "outside"
     run.mkdir()
@@ -123,14 +123,14 @@ def test_a_wandb_that_cannot_begin_leaves_no_run(tmp_path, monkeypatch):
     wandb.errors = SimpleNamespace(Error=type("Error", (Exception,), {}))
     wandb.Settings, wandb.init = SimpleNamespace, refuse
     monkeypatch.setitem(sys.modules, "wandb", wandb)
-    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: wandb)
+    monkeypatch.setattr("alphazero.training.parts.journal.importlib.util.find_spec", lambda name: wandb)
     with pytest.raises(InvalidSetting, match="log in by `wandb login`"):
         train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards", threads=1)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_without_wandb_one_sentence_says_how_to_install_it(tmp_path, monkeypatch):
-    monkeypatch.setattr("alphazero.training.parts.trackers.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("alphazero.training.parts.journal.importlib.util.find_spec", lambda name: None)
     with pytest.raises(InvalidSetting, match="`pip install wandb`"):
         train(registry.load("tictactoe"), CONFIG, tmp_path / "run", wandb="boards")
     assert not (tmp_path / "run").exists()

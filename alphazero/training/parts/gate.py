@@ -13,8 +13,8 @@ from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.training.parts.journal import Generation
+from alphazero.training.parts.lineup import Run
 from alphazero.training.parts.pace import MOST_GATE_SHARE
-from alphazero.training.parts.run import Run
 
 UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 """The gate's figures of a net that had no gate to pass."""
@@ -23,45 +23,38 @@ UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 def judge(run: Run, generation: Generation) -> None:
     """The match, or none where the gate is off; the last one of a run asks for more than half alone."""
     generation.enter("gate")
-    gate = run.plan.config.gate
+    gate, lineup, begin = run.plan.config.gate, run.lineup, time.monotonic()
     if not gate.enabled:
         generation.figures |= UNCONTESTED
         return
     last = run.pace.is_last(generation.seconds)
-    simulations = generation.figures["plies_per_game"] * gate.simulations
-    seconds_of_game = simulations / max(run.lineup.rate_of_match(generation.figures), 1e-9)
-    generation.figures |= _play(run, generation.number, run.pace.gate_games(seconds_of_game, last), last)
+    rate = lineup.rate_of_match(generation.figures)
+    wanted = run.pace.gate_games(generation.figures["plies_per_game"] * gate.simulations / max(rate, 1e-9), last)
+    threshold = _threshold(run, wanted, last)
+    candidate = net_player(run, "candidate", lineup.net, gate.simulations)
+    best = net_player(run, "best", lineup.best, gate.simulations)
+    seconds, seed = run.pace.share_of_minutes(MOST_GATE_SHARE), run.plan.seed + generation.number
+    match = play_in_time(lineup.kernels, candidate, best, wanted, seed, seconds, 0.0, run.stop)
+    with Progress(f"generation {generation.number}: gate") as progress:
+        for result, share in match:
+            games = count_of(result.num_games, "game")
+            progress.show(share, f"score {result.score:.3f} after {games} (promoted from {threshold:.3f})")
+            if result.decides(threshold, wanted):
+                break
+    played = result.num_games
+    generation.figures |= {
+        "gate_score": round(result.score, 4) if played else None,
+        # where no two games are over in time, nothing speaks against the net that has learned more
+        "promoted": not played or result.score >= _threshold(run, played, last),
+        "gate_games": played,
+        "gate_distinct_games": result.distinct_games,
+        "gate_seconds": round(time.monotonic() - begin, 3),
+    }
 
 
 def _threshold(run: Run, num_games: int, last: bool) -> float:
     threshold = run.plan.config.gate.threshold
     return min(threshold, (num_games + 1) / (2 * num_games)) if last else threshold
-
-
-def _play(run: Run, number: int, num_games: int, last: bool) -> dict[str, Any]:
-    begin, lineup, simulations = time.monotonic(), run.lineup, run.plan.config.gate.simulations
-    threshold = _threshold(run, num_games, last)
-    candidate = net_player(run, "candidate", lineup.net, simulations)
-    best = net_player(run, "best", lineup.best, simulations)
-    seconds = run.pace.share_of_minutes(MOST_GATE_SHARE)
-    match = play_in_time(lineup.kernels, candidate, best, num_games, run.plan.seed + number, seconds, 0.0, run.stop)
-    with Progress(f"generation {number}: gate") as progress:
-        for result, share in match:
-            games = count_of(result.num_games, "game")
-            progress.show(share, f"score {result.score:.3f} after {games} (promoted from {threshold:.3f})")
-            if result.decides(threshold, num_games):
-                break
-    played = result.num_games
-    if last and played:
-        threshold = _threshold(run, played, last)
-    return {
-        "gate_score": round(result.score, 4) if played else None,
-        # where no two games are over in time, nothing speaks against the net that has learned more
-        "promoted": result.score >= threshold or not played,
-        "gate_games": played,
-        "gate_distinct_games": result.distinct_games,
-        "gate_seconds": round(time.monotonic() - begin, 3),
-    }
 
 
 def net_player(run: Run, name: str, net: NeuralNet, simulations: int) -> Player:

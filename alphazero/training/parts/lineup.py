@@ -1,4 +1,4 @@
-"""The net that learns, the net that plays, and the workers with which it plays.
+"""The net that learns, the net that plays, and the workers with which it plays; and the run that they are part of.
 
 A run may begin with a net of other sizes, which plays until the one of the new sizes passes the gate.
 """
@@ -10,9 +10,9 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,17 +23,22 @@ from alphazero.invocation import option
 from alphazero.nets.devices import wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_apart
 from alphazero.players.contestants import check_announced, find_net
+from alphazero.players.player import Player
 from alphazero.settings import config_from_dict
 from alphazero.storage.files import to_json
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import RunConfig, settings_by_name
 from alphazero.training.learner import Learner
 from alphazero.training.parts.arrivals import Arrivals, most_games
-from alphazero.training.parts.journal import Generation
+from alphazero.training.parts.journal import Generation, Journal
+from alphazero.training.parts.pace import Pace
 from alphazero.training.plan import Assignment, RunPlan, Workers
+from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.workers import LocalWorkers
 
 logger = logging.getLogger(__name__)
+
+Benchmark: TypeAlias = Callable[[Player], Mapping[str, float]]
 
 
 class Lineup:
@@ -178,6 +183,27 @@ class Lineup:
             lambda: (run.best_generation, run.best_checkpoint), self.arrivals, [0, *promoted], self._stop, slots,
         )  # fmt: skip
         return plan.cluster.make_workers(assignment) if plan.cluster else LocalWorkers(assignment, self.best)
+
+
+class Run:
+    """The parts of a run, which all its steps share; all but the first four are there once it is prepared."""
+
+    plan: RunPlan
+    folder: RunFolder
+    stop: threading.Event
+    pace: Pace
+    lineup: Lineup
+    window: ReplayBuffer
+    window_files: dict[str, str]
+    """The files of the generations in the window, and their SHA-256."""
+    rules: str
+    """The answer of `name_rules` when the run began to play: the file may change or go while the game trains."""
+    journal: Journal
+    benchmark: Benchmark | None
+
+    def file(self, kind: str, generation: int, ending: str = "npz") -> Path:
+        """The file of a generation in the run folder, as `replay_0012.npz`."""
+        return self.folder.path / f"{kind}_{generation:04d}.{ending}"
 
 
 # --- nets of two sizes ---

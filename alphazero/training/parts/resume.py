@@ -26,7 +26,7 @@ from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.config import settings_by_name
 from alphazero.training.parts.gate import UNCONTESTED
 from alphazero.training.parts.journal import Generation
-from alphazero.training.parts.run import Run
+from alphazero.training.parts.lineup import Run
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import Samples, read_samples
 from alphazero.training.selfplay.games import saved_arrays

@@ -15,8 +15,8 @@ from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.training.parts.gate import net_player
 from alphazero.training.parts.journal import Generation, describe_progress, show_duration
+from alphazero.training.parts.lineup import Benchmark, Run
 from alphazero.training.parts.pace import MATCHES_SHARE, games_that_fit
-from alphazero.training.parts.run import Benchmark, Run
 
 logger = logging.getLogger(__name__)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import time
 from typing import Any
@@ -12,8 +13,8 @@ from alphazero.machine import return_free_memory
 from alphazero.progress import Progress
 from alphazero.training.health import describe_samples
 from alphazero.training.parts.journal import Generation, show_duration
+from alphazero.training.parts.lineup import Run
 from alphazero.training.parts.pace import SELF_PLAY_SHARE
-from alphazero.training.parts.run import Run
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlayCounts, Until, play_games
 from alphazero.training.worker_process import TrainingJob
@@ -87,12 +88,7 @@ def _figures(run: Run, samples: Samples, played: SelfPlayCounts, seconds: float)
 def learn(run: Run, generation: Generation, num_new: int) -> None:
     """Draws each of the `num_new` samples as often as configured; raises TrainingError, or Stopped."""
     generation.enter(f"learning from {count_of(num_new, 'new position')}")
-    generation.figures |= _learn(run, generation.number, num_new)
-    return_free_memory()  # of the training set
-
-
-def _learn(run: Run, number: int, num_new: int) -> dict[str, Any]:
-    begin, config, learner = time.monotonic(), run.plan.config.learner, run.lineup.learner
+    begin, config, learner, number = time.monotonic(), run.plan.config.learner, run.lineup.learner, generation.number
     training_set = run.window.training_set()
     return_free_memory()  # merging copied the whole window
     batch_size = min(config.batch_size, len(training_set))  # as in `TrainingSet.draws`
@@ -112,9 +108,11 @@ def _learn(run: Run, number: int, num_new: int) -> dict[str, Any]:
             progress.show(done / num_updates, text)
 
         losses = run.lineup.workers.learn(
-            learner.trainer, job, lambda: learner.learn(training_set, num_updates, number, progress_of_run, show)
+            learner.trainer,
+            job,
+            functools.partial(learner.learn, training_set, num_updates, number, progress_of_run, show),
         )
-    return {name: round(loss, 5) for name, loss in losses.items()} | {
+    generation.figures |= {name: round(loss, 5) for name, loss in losses.items()} | {
         "updates": num_updates,
         "sample_reuse": round(num_updates * batch_size / num_new, 3),
         "draws_per_position": round(num_updates * batch_size / len(training_set), 3),
@@ -123,3 +121,5 @@ def _learn(run: Run, number: int, num_new: int) -> dict[str, Any]:
         "learning_rate": learner.learning_rate(progress_of_run, config.warmup_updates),
         "learning_seconds": round(time.monotonic() - begin, 3),
     }
+    del training_set
+    return_free_memory()

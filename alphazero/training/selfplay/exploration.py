@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import njit
-
 from alphazero.game.kernels import kernel
 from alphazero.game.randomness import EXPLORATION, MOVE, OPENING, make_key, uniform
 
@@ -36,25 +34,21 @@ def draw_actions(policies, temperatures, seed, games, plies, actions):
                         break
 
 
-@njit
-def _explores(epsilon, after, seed, game, ply):
-    """The ply is played at random; each game from number `after` on has a share of such plies of its own."""
-    if game < after:
-        return False
-    share = epsilon * uniform(make_key(seed, game, 0, EXPLORATION), 0)
-    return uniform(make_key(seed, game, ply, EXPLORATION), 1) < share
-
-
 @kernel
 def explore(legal_masks, epsilon, after, seed, games, plies, actions, explored):
-    """Replaces `actions` at plies that are played at random by any legal one; sets `explored int8[n]` to 1 there."""
+    """Replaces `actions` at plies that are played at random by any legal one; sets `explored int8[n]` to 1 there.
+
+    Each game from number `after` on has a share of such plies of its own.
+    """
     for i in range(len(actions)):
-        if _explores(epsilon, after, seed, games[i], plies[i]):
+        share = epsilon * uniform(make_key(seed, games[i], 0, EXPLORATION), 0)
+        key = make_key(seed, games[i], plies[i], EXPLORATION)
+        if games[i] >= after and uniform(key, 1) < share:
             explored[i] = 1
             count = 0
             for action in range(legal_masks.shape[1]):
                 count += legal_masks[i, action]
-            left = int(uniform(make_key(seed, games[i], plies[i], EXPLORATION), 2) * count)
+            left = int(uniform(key, 2) * count)
             for action in range(legal_masks.shape[1]):
                 if legal_masks[i, action]:
                     if left == 0:
