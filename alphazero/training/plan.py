@@ -37,7 +37,7 @@ class RunPlan:
     """Processor threads of all devices together."""
     seed: int
     deterministic: bool
-    """Nothing depends on the clock, as the number of games at once on a GPU does, nor on the order of sums."""
+    """Nothing depends on the clock, a GPU's free memory or the order of sums."""
     cluster: Elsewhere | None = None
     """Plays the games, in place of threads and processes on this machine."""
 
@@ -129,7 +129,7 @@ class Assignment:
     stop: threading.Event = field(default_factory=threading.Event)
     """The run is to end: then a process that is gone is no fault."""
     slots: int | None = None
-    """Games at once for each worker of a run that goes on, where they were chosen by trying."""
+    """Games at once for each worker of a run that goes on, where they depend on the memory."""
 
 
 class Workers:

@@ -70,6 +70,8 @@ class WorkerSettings:
     seed: int
     first_game: int = 0
     game_stride: int = 1
+    learns: bool = False
+    """It learns together with the run's own process."""
 
 
 @dataclass(frozen=True)
@@ -213,7 +215,7 @@ def _serve(settings: WorkerSettings, connection: Connection, shared: Any) -> Non
                 os._exit(1)
 
 
-LEARNING = ("make", "join", "learn")
+LEARNING = ("join", "learn")
 """Commands whose failure ends the process: others must not wait for it."""
 
 
@@ -224,6 +226,9 @@ class Served(SelfPlay):
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
         self._settings, self._shared, self._shown_at, config = settings, shared, 0.0, settings.config
         self._examples: dict[Path, Examples] = {}
+        if settings.learns:
+            _, _, net = make_net(settings, config.net)
+            self._learner = Learner(net, config.learner, settings.seed, settings.threads)
         self._net.use_threads(1)
         evaluate = make_evaluators(kernels, self._net, 1, config.cache_size)[0]
         super().__init__(
@@ -253,11 +258,6 @@ class Served(SelfPlay):
         self._shown_at = time.monotonic()
         self._shared[COUNTS] = astuple(self.counts())
         self._shared[CPU_MILLISECONDS] = int(1000 * time.process_time())
-
-    def make(self) -> None:
-        """Makes what learns: all must have their networks before they meet."""
-        _, _, net = make_net(self._settings, self._settings.config.net)
-        self._learner = Learner(net, self._settings.config.learner, self._settings.seed, self._settings.threads)
 
     def join(self, meeting: Path, rank: int, size: int) -> None:
         """As `Trainer.join`."""

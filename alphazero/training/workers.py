@@ -17,7 +17,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
 from alphazero.training.plan import Assignment, Workers, cannot_be_imported
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts
-from alphazero.training.selfplay.calibration import bytes_of_tree, choose_slots, rate_on_device, rate_on_processor
+from alphazero.training.selfplay.calibration import bytes_of_tree, games_in_memory, rate_on_device, rate_on_processor
 from alphazero.training.worker_process import SECONDS_TO_LEAVE, TrainingJob, WorkerProcess, end_all
 
 logger = logging.getLogger(__name__)
@@ -120,9 +120,7 @@ class LocalWorkers(Workers):
         plan, self_play = self._plan, self._plan.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
         if isinstance(evaluate, CudaEvaluator) and not plan.deterministic:
-            if self._assignment.slots:
-                return self._assignment.slots
-            return choose_slots(self._kernels, evaluate, plan.config.search, self._each, most)
+            return self._assignment.slots or games_in_memory(self._kernels, plan.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
     def _rate(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:
@@ -146,7 +144,7 @@ class LocalWorkers(Workers):
         settings = plan.worker_settings(
             run.sizes, device=plan.devices[number // self._each], inference=run.inference(),
             deterministic=plan.deterministic, threads=plan.threads_each, num_slots=self.num_slots, first_game=number,
-            game_stride=self._total,
+            game_stride=self._total, learns=number >= self._each and number % self._each == 0,
         )  # fmt: skip
         return WorkerProcess(settings, lambda: run.playing()[1], run.stop)
 
@@ -192,8 +190,6 @@ class Together:
             meeting.close()
 
     def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> None:
-        # all networks are made before: one that fails later is waited for
-        raise_first([pool.submit(child.ask, "make") for child in self.children])
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             size, meeting = 1 + len(self.children), Path(folder) / "meeting"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import logging
-import math
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -103,7 +102,7 @@ def describe_progress(
 ) -> dict[str, Any]:
     """Figures of the run as a whole, after the benchmark of a generation; `lines`: those of the generations before.
 
-    The benchmark's main figure is the first one that it gave in the run. `since_promotion`: generations since the net
+    The benchmark's main figure is its first one. `since_promotion`: generations since the net
     that plays; None while that says nothing about the run.
     """
     figures: dict[str, Any] = {}
@@ -111,9 +110,8 @@ def describe_progress(
         figures["generations_since_promotion"] = since_promotion
     if benchmark:
         figures["benchmark_figures"] = list(benchmark)
-        main = next(name for line in (*lines, figures) for name in line.get("benchmark_figures", ()))
-        past = [line[main] for line in lines if main in line.get("benchmark_figures", ())]
-        history = [*past, benchmark.get(main, math.nan)]
+        main, *_ = benchmark
+        history = [line[main] for line in lines if main in line.get("benchmark_figures", ())] + [benchmark[main]]
         is_share = all(0 <= figure <= 1 for figure in history)
         figures["benchmark_oscillation"] = oscillation(history) if is_share else None
     return figures

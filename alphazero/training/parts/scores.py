@@ -42,14 +42,11 @@ def benchmark_figures(benchmark: Benchmark | None, player: Player) -> dict[str, 
 
 def describe_matches(run: Run, opponents: Sequence[Player]) -> str:
     """A sentence on what will be played after the last generation."""
-    names, limit = ", ".join(opponent.name for opponent in opponents), run.pace.share_of_minutes(MATCHES_SHARE)
-    if not names:
-        return "after the last generation the best net plays no games"
-    games, each = count_of(run.plan.config.evaluation.games, "game"), "each of " * (len(opponents) > 1)
-    sentence = f"after the last generation the best net plays {games} against {each}{names}"
+    names = ", ".join(opponent.name for opponent in opponents) or "nobody"
+    games, limit = run.plan.config.evaluation.games, run.pace.share_of_minutes(MATCHES_SHARE)
+    sentence = f"after the last generation the best net plays {count_of(games, 'game')} against each of {names}"
     if math.isfinite(limit):
-        most = f"about {show_duration(limit)} at most (fewer games if they are slow, or none)"
-        sentence += f"; that takes additional time after {option('minutes')}, {most}"
+        sentence += f"; that takes additional time after {option('minutes')}, about {show_duration(limit)} at most"
     return sentence
 
 
