@@ -14,12 +14,11 @@ from alphazero.storage.files import write_sealed_json
 from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.loop import train
-from alphazero.training.parts.gate import net_player
+from alphazero.training.parts.gate import benchmark_figures, net_player, play_matches
 from alphazero.training.parts.journal import Journal, TensorBoard, Tracker
 from alphazero.training.parts.lineup import Lineup, Run
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.resume import begin, read_saved, restore
-from alphazero.training.parts.scores import benchmark_figures, play_matches
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.selfplay.calibration import compile_all

@@ -5,10 +5,9 @@ What each step does is in `parts/`; docs/method.md says why. Each step adds its 
 
 from __future__ import annotations
 
-from alphazero.training.parts.gate import judge
+from alphazero.training.parts.gate import judge, score
 from alphazero.training.parts.lineup import Run
 from alphazero.training.parts.resume import commit, keep, save
-from alphazero.training.parts.scores import score
 from alphazero.training.parts.steps import learn, play
 
 

@@ -6,10 +6,9 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -38,8 +37,8 @@ class RunPlan:
     seed: int
     deterministic: bool
     """Nothing depends on the clock, a GPU's free memory or the order of sums."""
-    cluster: Elsewhere | None = None
-    """Plays the games, in place of threads and processes on this machine."""
+    cluster: Any = None
+    """A `RayCluster`, which plays the games in place of threads and processes on this machine; or None."""
 
     def __post_init__(self) -> None:
         check_ranges(self, threads=(1, 1024), seed=(0, (1 << 31) - 1))
@@ -98,16 +97,6 @@ class RunPlan:
 def cannot_be_imported(loaded: LoadedGame) -> str:
     """The beginning of a sentence about a game that no other process can load."""
     return f"{loaded.name} is defined where other processes cannot import it"
-
-
-class Elsewhere(AbstractContextManager[Any], Protocol):
-    """Other machines that play the games of a run, as a cluster does; open within its `with` statement."""
-
-    def check(self, plan: RunPlan) -> None:
-        """Raises InvalidSetting if the run cannot be played there."""
-
-    def make_workers(self, assignment: Assignment) -> Workers:
-        """The workers there."""
 
 
 @dataclass(frozen=True)

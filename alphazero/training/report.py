@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import Struct
 
@@ -23,9 +22,6 @@ from alphazero.storage.manifest import read_settings
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.schema import Count, Figure, Seconds, check
 from alphazero.training.health import Watch
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 logger = logging.getLogger(__name__)
 
@@ -148,22 +144,15 @@ CURVES = {
 
 def _pictures(lines: Lines) -> str:
     curves = {name.replace("_", " "): (name,) for name in lines[-1].get("benchmark_figures", ())} | CURVES
-    pictures = [_picture(title, functools.partial(_draw_curves, lines, names)) for title, names in curves.items()]
-    pictures.append(_picture("value against outcome, last generation", functools.partial(_draw_calibration, lines[-1])))
-    return f'<div class="pictures">{"".join(pictures)}</div>'
+    return f'<div class="pictures">{"".join(_picture(lines, title, names) for title, names in curves.items())}</div>'
 
 
-def _picture(title: str, draw: Callable[[Axes], None]) -> str:
+def _picture(lines: Lines, title: str, names: Sequence[str]) -> str:
+    """Each figure over time, where a generation has it."""
     figure = new_figure(6.0, 3.4)
     axes = figure.add_subplot()
     axes.set_title(title, parse_math=False)
     axes.grid(alpha=0.3)
-    draw(axes)
-    return embed(title, figure)
-
-
-def _draw_curves(lines: Lines, names: Sequence[str], axes: Axes) -> None:
-    """Each figure over time, where a generation has it."""
     unit, seconds = ("hours", 3600) if lines[-1]["seconds"] > 3 * 3600 else ("minutes", 60)
     for name in names:
         known = [(line["seconds"] / seconds, line[name]) for line in lines if line.get(name) is not None]
@@ -171,10 +160,4 @@ def _draw_curves(lines: Lines, names: Sequence[str], axes: Axes) -> None:
     axes.set_xlabel(unit)
     if len(names) > 1:
         axes.legend()
-
-
-def _draw_calibration(line: Mapping[str, Any], axes: Axes) -> None:
-    bins = line.get("value_calibration", [])
-    axes.plot([-1, 1], [-1, 1], color="gray", linewidth=1)
-    axes.plot([value for value, _, _ in bins], [outcome for _, outcome, _ in bins], marker="o")
-    axes.set(xlabel="value", ylabel="mean outcome")
+    return embed(title, figure)

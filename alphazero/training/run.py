@@ -37,10 +37,10 @@ from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
+from alphazero.training.parts.gate import describe_matches
 from alphazero.training.parts.journal import WANDB_FILE, Wandb
 from alphazero.training.parts.lineup import check_growth, read_net_settings
-from alphazero.training.parts.scores import describe_matches
-from alphazero.training.plan import Elsewhere, RunPlan
+from alphazero.training.plan import RunPlan
 from alphazero.training.report import make_report
 
 logger = logging.getLogger(__name__)
@@ -179,7 +179,7 @@ def train(
     deterministic: bool = False,
     resume: bool = False,
     wandb: str = "",
-    cluster: Elsewhere | None = None,
+    cluster: Any = None,
     stop: threading.Event | None = None,
     on_start: Callable[[Coach], None] = lambda coach: None,
 ) -> TrainedRun:

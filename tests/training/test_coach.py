@@ -43,11 +43,10 @@ from alphazero.training.config import (
 )
 from alphazero.training.parts import gate as gate_module
 from alphazero.training.parts import pace as pace_module
-from alphazero.training.parts import scores as scores_module
+from alphazero.training.parts.gate import benchmark_figures, play_against
 from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace, seconds_left
-from alphazero.training.parts.scores import benchmark_figures, play_against
 from alphazero.training.plan import RunPlan
 
 TINY = RunConfig(
@@ -385,7 +384,7 @@ def test_matches_are_over_in_their_time(prepared, monkeypatch):
     monkeypatch.setattr(arena, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     coach = prepared
     players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
-    monkeypatch.setattr(scores_module, "net_player", lambda *_: players[0])
+    monkeypatch.setattr(gate_module, "net_player", lambda *_: players[0])
     for ply_seconds, plies, limit, num_games, least, most in (
         (1 / 256, 9.0, 8.0, 300, 100, 298),
         (1 / 2000, 600.0, 7.0, 20, 20, 20),

@@ -108,11 +108,11 @@ def errors_of(player: Player) -> tuple[float, float]:
 
 
 def test_a_short_run_learns_tictactoe(tmp_path):
-    """In half a minute, without a search: the policy's error falls to a third, that of the values to a half."""
+    """In two generations, without a search: the policy's error falls to a third, that of the values to a half."""
     loaded = registry.load("tictactoe")
     config = replace(
         loaded.presets()["quick"],
-        generations=5,
+        generations=2,
         gate=GateConfig(enabled=False),
         evaluation=EvaluationConfig(opponents=()),
     )

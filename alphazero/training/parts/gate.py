@@ -1,20 +1,27 @@
-"""The third step of a generation: the candidate meets the best net, and takes over if it is better."""
+"""The matches of a run: the gate, in which a better candidate takes over, and those at the end; the benchmark."""
 
 from __future__ import annotations
 
+import logging
+import math
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from alphazero.errors import count_of
-from alphazero.matches.arena import play_in_time
+from alphazero.invocation import option
+from alphazero.matches.arena import get_ready, play_in_time
+from alphazero.matches.result import MatchResult
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
-from alphazero.training.parts.journal import Generation
-from alphazero.training.parts.lineup import Run
-from alphazero.training.parts.pace import MOST_GATE_SHARE
+from alphazero.training.parts.journal import Generation, describe_progress, show_duration
+from alphazero.training.parts.lineup import Benchmark, Run
+from alphazero.training.parts.pace import MATCHES_SHARE, MOST_GATE_SHARE, games_that_fit
+
+logger = logging.getLogger(__name__)
 
 UNCONTESTED: dict[str, Any] = {"gate_score": None, "promoted": True}
 """The gate's figures of a net that had no gate to pass."""
@@ -62,3 +69,74 @@ def net_player(run: Run, name: str, net: NeuralNet, simulations: int) -> Player:
     plan = run.plan
     config = replace(plan.config.search, num_simulations=simulations, noise_fraction=0.0) if simulations else None
     return make_net_player(name, run.lineup.kernels, net, config, seed=plan.seed, threads=plan.threads)
+
+
+# --- the benchmark, and the matches at the end ---
+
+
+def score(run: Run, generation: Generation) -> None:
+    """Adds the benchmark's figures of the candidate, which `save` has written, and those of the run as a whole."""
+    lineup = run.lineup
+    found = benchmark_figures(run.benchmark, net_player(run, "candidate", lineup.net, 0))
+    # a network of new sizes has much to learn before the gate says anything about the run
+    since_promotion = None if lineup.grows else generation.number - lineup.best_generation
+    progress = describe_progress(run.journal.lines, found, since_promotion)
+    generation.figures = found | generation.figures | progress  # the run's own figures keep their names
+
+
+def benchmark_figures(benchmark: Benchmark | None, player: Player) -> dict[str, float]:
+    """The figures that are finite; none without a benchmark."""
+    figures = {name: float(figure) for name, figure in benchmark(player).items()} if benchmark else {}
+    finite = {name: figure for name, figure in figures.items() if math.isfinite(figure)}
+    if wrong := sorted(figures.keys() - finite.keys()):
+        logger.warning("the game's benchmark gave no finite numbers for %s, so they are left out", ", ".join(wrong))
+    return finite
+
+
+def describe_matches(run: Run, opponents: Sequence[Player]) -> str:
+    """A sentence on what will be played after the last generation."""
+    names = ", ".join(opponent.name for opponent in opponents) or "nobody"
+    games, limit = run.plan.config.evaluation.games, run.pace.share_of_minutes(MATCHES_SHARE)
+    sentence = f"after the last generation the best net plays {count_of(games, 'game')} against each of {names}"
+    if math.isfinite(limit):
+        sentence += f"; that takes additional time after {option('minutes')}, about {show_duration(limit)} at most"
+    return sentence
+
+
+def play_matches(run: Run, opponents: Sequence[Player]) -> list[dict[str, Any]]:
+    """The results, with --minutes of fewer games where they are slow; an opponent may have no match then."""
+    results, settings = [], run.plan.config.evaluation
+    for opponent in opponents:
+        run.journal.enter(f"matches at the end: {count_of(settings.games, 'game')} against {opponent.name}")
+        seconds = run.pace.share_of_minutes(MATCHES_SHARE) / len(opponents)
+        match = play_against(run, opponent, settings.games, seconds)
+        if match.num_games:
+            results.append({
+                "opponent": opponent.name, "simulations": settings.simulations, "opening_plies": match.opening_plies,
+                **match.as_dict(),
+            })  # fmt: skip
+        else:
+            logger.warning(
+                "no two games against %s were over in %s, so nothing is known about it: give more %s, or fewer %s",
+                opponent.name, show_duration(seconds), option("minutes"), option("evaluation.simulations"),
+            )  # fmt: skip
+    return results
+
+
+def play_against(run: Run, opponent: Player, num_games: int, seconds: float) -> MatchResult:
+    """A match of the best net that is over after so many seconds, of as many games as fit."""
+    lineup, simulations = run.lineup, run.plan.config.evaluation.simulations
+    player, plies = net_player(run, "best", lineup.best, simulations), 0.0
+    for line in run.journal.lines[-1:]:
+        plies = line["plies_per_game"]
+        if rate := lineup.rate_of_match(line):  # before all games begin side by side, and each ply takes long
+            num_games = games_that_fit(num_games, 2, plies / 2 * simulations / rate, seconds)
+    if lineup.kernels.game.compiled:  # what is compiled takes no time of the match
+        for each in (player, opponent):
+            get_ready(lineup.kernels, each)
+    match = play_in_time(lineup.kernels, player, opponent, num_games, run.plan.seed, seconds, plies, run.stop)
+    with Progress(f"evaluation against {opponent.name}") as progress:
+        for result, share in match:
+            text = f", score {result.score:.2f}" if result.num_games else ""
+            progress.show(share, f"{result.num_games} of {num_games} games{text}")
+    return result
