@@ -36,7 +36,9 @@ def trainer(learned: Path) -> TorchTrainer:
     return trainer
 
 
-@pytest.fixture
-def trained(trainer: TorchTrainer) -> TorchNet:
-    """The network that the trainer teaches."""
+@pytest.fixture(scope="session")
+def trained(learned: Path) -> TorchNet:
+    """A network that has learned a little, for all tests that leave it as it is."""
+    trainer = make_net(Connect4(), SIZES).trainer()
+    trainer.load(learned)
     return trainer.net

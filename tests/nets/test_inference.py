@@ -60,11 +60,16 @@ def test_what_plays_is_close_to_float32(shared):
     assert value_errors.mean() < 0.01 and value_errors.max() < 0.1
 
 
+@pytest.fixture(scope="module")
+def in_float32(shared) -> OpenVinoInference:
+    """The same net in float32."""
+    return OpenVinoInference(shared.frozen_float(), shared._example, bf16=False)
+
+
 @pytest.mark.parametrize("count", [1, 71, *(pytest.param(n, marks=pytest.mark.slow) for n in (2, 8, 9, 64, 100))])
-def test_float32_is_float32_in_batches_of_any_size(shared, count):
+def test_float32_is_float32_in_batches_of_any_size(shared, in_float32, count):
     batch = random_batch(Connect4(), count, seed=count)
-    inference = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False)
-    logits, values = inference(batch.observations)
+    logits, values = in_float32(batch.observations)
     with torch.no_grad():
         expected, expected_values = shared.frozen_float()(torch.from_numpy(batch.observations))
     np.testing.assert_allclose(logits, expected.numpy(), atol=1e-3, rtol=1e-4)
@@ -103,11 +108,10 @@ def test_no_other_parts_take_less_time(before, new_size):
 def test_a_processor_with_amx_fills_parts_up_sooner(shared, monkeypatch, amx, bf16, sizes):
     """A row takes a tenth of the time there, and loading weights as long as elsewhere."""
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
-    net, used = OpenVinoInference(shared.frozen_float(), shared._example, bf16), []
-    take = net._take
-    monkeypatch.setattr(net, "_take", lambda size: (used.append(size), take(size))[1])
-    logits, values = net(np.zeros((32 + 17, *Connect4.observation_shape), np.float32))
-    assert used == [32, *sizes] and len(logits) == len(values) == 49
+    for name in ("_take_over", "set_weights"):
+        monkeypatch.setattr(OpenVinoInference, name, lambda self, module: None)
+    made = OpenVinoInference(shared.module, shared._example, bf16)
+    assert parts_of(32 + 17, made._new_size) == (32, *sizes)
 
 
 def test_priors_are_a_softmax_over_the_legal_actions():
@@ -140,7 +144,7 @@ def test_legal_masks_fit_the_observations(library):
 
 
 def test_the_same_batch_has_the_same_answers_in_every_thread(shared):
-    batch = random_batch(Connect4(), 150, seed=1)
+    batch = random_batch(Connect4(), 75, seed=1)
     first = shared.evaluate(batch.observations, batch.legal_masks)
     with ThreadPoolExecutor(4) as pool:
         for answers in pool.map(lambda _: shared.evaluate(batch.observations, batch.legal_masks), range(12)):
@@ -148,9 +152,10 @@ def test_the_same_batch_has_the_same_answers_in_every_thread(shared):
                 np.testing.assert_array_equal(one, other)
 
 
-def test_threads_that_come_and_go_use_the_same_compiled_networks(shared, monkeypatch):
+def test_threads_that_come_and_go_use_the_same_compiled_networks(shared, in_float32, monkeypatch):
     """Every part of a generation has threads of its own, each of which once compiled all sizes again."""
-    inference, compiled = OpenVinoInference(shared.frozen_float(), shared._example, bf16=False), []
+    inference, compiled = in_float32, []
+    inference.set_weights(shared.frozen_float())
     compile_one = inference._compile
     monkeypatch.setattr(inference, "_compile", lambda size, how: (compiled.append(size), compile_one(size, how))[1])
     planes, before = np.zeros((40, *Connect4.observation_shape), np.float32), None
@@ -246,7 +251,7 @@ OUTSIDE = "it computes something outside of torch"
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: TwoLayers(turned, weight=torch.randn(16, INPUTS)), OUTSIDE),
+        pytest.param(lambda: TwoLayers(turned, weight=torch.randn(16, INPUTS)), OUTSIDE, marks=pytest.mark.slow),
         (lambda: TwoLayers(gated, gate=torch.zeros(1), weight=torch.randn(16, INPUTS)), OUTSIDE),
         (lambda: silenced(TwoLayers(by_numpy)), OUTSIDE),
         (lambda: TwoLayers(lambda _, x: torch.special.bessel_j0(x.float()).to(x.dtype)), "cannot convert"),
@@ -330,7 +335,21 @@ print(convert_impl.tm.__name__, sys.modules['openvino_telemetry'])
 """
 
 
-def test_threads_may_load_openvino_at_the_same_time_and_nobody_is_told_what_is_converted():
+def test_nobody_is_told_what_is_converted(monkeypatch):
+    """The library's telemetry is shut out before the library is imported."""
+    seen = list[object]()
+
+    def imported(name):
+        seen.append(sys.modules["openvino_telemetry"])
+        return SimpleNamespace(Core=lambda: name)
+
+    monkeypatch.delitem(sys.modules, "openvino_telemetry", raising=False)
+    monkeypatch.setattr(inference_openvino.importlib, "import_module", imported)
+    assert inference_openvino._openvino.__wrapped__()[1] == "openvino" and seen == [None, None]
+
+
+@pytest.mark.slow
+def test_threads_may_load_openvino_at_the_same_time():
     """All but the first once raised KeyError, and the program's warnings were silenced for good."""
     shown = subprocess.run([sys.executable, "-c", LOAD], capture_output=True, text=True, timeout=120)
     assert shown.stdout.split() == ["4", "1", "True", "openvino.tools.ovc.telemetry_stub", "None"], shown.stderr
@@ -362,7 +381,7 @@ def test_the_fastest_one_is_chosen(monkeypatch, chosen, amx):
         seen.extend(libraries)
         return next((library for library in libraries if library.name == chosen), None)
 
-    net = az.load_net("club", "connect4")
+    net = az.load_net("beginner", "connect4", inference="torch")
     monkeypatch.setattr(torch_net, "has_amx", lambda: amx)
     monkeypatch.setattr(torch_net, "fastest", choose)
     assert net.use_inference("auto") == chosen

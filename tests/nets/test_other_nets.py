@@ -48,7 +48,7 @@ def test_a_numpy_net_with_settings_of_its_own_learns_goes_on_and_plays(tmp_path,
     rows = read_metrics(run)
     assert [row["generation"] for row in rows] == [1, 2, 3] and rows[2]["policy_loss"] < rows[0]["policy_loss"]
     arrays, card = load_checkpoint(run / "generation_0003.safetensors")
-    assert card["game"] == "linear_tictactoe" and card["net"] == {"scale": 0.5} and arrays["policy"].any()
+    assert card["game"] == "tictactoe" and card["net"] == {"scale": 0.5} and arrays["policy"].any()
     net = load_net(f"{run}:3", registry.load(FILE), "cpu")
     assert isinstance(net, NeuralNet) and net.config.scale == 0.5
     match = [f"{run}:3", "random", "--game", FILE, "--games", "4", "--simulations", "4", "--threads", "1"]

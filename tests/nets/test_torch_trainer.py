@@ -61,7 +61,7 @@ def test_a_target_for_an_illegal_action_makes_no_finite_loss():
 
 def test_it_learns_one_batch_by_heart():
     torch.manual_seed(0)
-    net = make_net(TicTacToe(), {"blocks": 2, "channels": 32})
+    net = make_net(TicTacToe(), {"blocks": 1, "channels": 16})
     trainer = net.trainer()
     batch = random_batch(TicTacToe(), 8)
     entropy = -(batch.policy_targets * np.log(np.maximum(batch.policy_targets, 1e-9))).sum(axis=1).mean()
