@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from alphazero.errors import EvaluationError, NetError, quote
-from alphazero.game import Game, Position
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
 from alphazero.nets.neural_net import NeuralNet
@@ -113,12 +113,12 @@ class Evaluator:
             if num_asked:
                 self.num_evaluations += num_asked
                 given = self.net.evaluate(planes[:num_asked], masks[:num_asked])
-                answers = _arrays(f"{type(self.net).__name__}.evaluate", given, masks[:num_asked])
-            wrong = self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
-            if wrong >= 0:
-                state = states[self._batch.misses[self._batch.asked[wrong]]]
-                canonical = self.kernels.canonical(state[None])[0][0]
-                raise _error("the network's answer", self.kernels.game, canonical, answers, wrong)
+                asked = states[self._batch.misses[self._batch.asked[:num_asked]]]
+                answers = _checked(
+                    f"{type(self.net).__name__}.evaluate", given, masks[:num_asked], self.kernels.game,
+                    lambda row: self.kernels.canonical(asked[row : row + 1])[0][0],
+                )  # fmt: skip
+            self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
         except BaseException:
             self.clear()  # this batch's entries have no answers
             raise
@@ -134,7 +134,7 @@ class Evaluator:
         )  # fmt: skip
 
     @functools.cached_property
-    def _take(self) -> Callable[..., int]:
+    def _take(self) -> Callable[..., None]:
         priors, values = np.empty((1, self.kernels.game.num_actions), np.float32), np.empty(1, np.float32)
         return entry_point(
             take_answers, priors, values, 0, 0, self.cache, self._batch, self._permutations, priors, values
@@ -152,16 +152,17 @@ class CheckedFunction:
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(states) == 0:  # where all leaves are terminal
             return np.empty(legal_masks.shape, np.float32), np.empty(0, np.float32)
-        priors, values = _arrays(self._name, self._function(states, legal_masks), legal_masks)
-        cut = np.empty(len(values), np.float32)
-        wrong = _cut(priors, values, cut)
-        if wrong >= 0:
-            raise _error(f"the answer of {self._name}", self._game, states[wrong].copy(), (priors, values), wrong)
-        return priors, cut
+        answer = self._function(states, legal_masks)
+        return _checked(self._name, answer, legal_masks, self._game, lambda row: states[row].copy())
 
 
-def _arrays(who: str, answer: Any, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """`float32[m, A]` and `float32[m]`; raises NetError for an answer that is no such pair of real numbers."""
+def _checked(
+    who: str, answer: Any, legal_masks: np.ndarray, game: Game, state_of: Callable[[int], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The answer as `float32[m, A]` and `float32[m]`; the values are cut to [-1, 1].
+
+    Raises NetError for an answer that is no such pair of real numbers, EvaluationError for other numbers.
+    """
     try:
         priors, values = (np.asarray(part) for part in answer)
         if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
@@ -174,18 +175,16 @@ def _arrays(who: str, answer: Any, legal_masks: np.ndarray) -> tuple[np.ndarray,
             f"{who} must give a pair (priors, values) of real numbers, of the shapes {legal_masks.shape} and "
             f"{legal_masks.shape[:1]}, not {quote(answer)}: {' '.join(str(error).split())}"
         ) from error
-    return priors, values
-
-
-def _error(
-    what: str, game: Game, state: np.ndarray, answers: tuple[np.ndarray, np.ndarray], row: int
-) -> EvaluationError:
-    """The error about the answer in that row."""
-    position = Position(game, state, game.mover(state, 0), ())
-    return EvaluationError(
-        f"{what} must have finite priors that are not negative, which are no logits, and a value between -1 and 1, not "
-        f"the priors {answers[0][row]} and the value {answers[1][row]}, for this position:\n{position}"
-    )
+    cut = np.empty(len(values), np.float32)
+    wrong = _cut(priors, values, cut)
+    if wrong >= 0:
+        state = state_of(wrong)
+        raise EvaluationError(
+            f"{who} must give finite priors that are not negative, which are no logits, and a value between -1 and 1, "
+            f"not the priors {priors[wrong]} and the value {values[wrong]}, for this position:\n"
+            f"{game.render(state, game.mover(state, 0))}"
+        )
+    return priors, cut
 
 
 @kernel
@@ -258,19 +257,14 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
 
 
 @kernel
-def is_answer(priors, value):
-    """The value lies in [-1, 1], but for rounding, and all priors are finite and not negative."""
-    right = abs(value) <= LARGEST_VALUE  # not true of nan
-    for action in range(len(priors)):
-        right = right and 0 <= priors[action] < math.inf
-    return right
-
-
-@kernel
 def cut_values(priors, values, cut):
-    """Writes the values into `cut`, in [-1, 1]; returns -1, or the first row that is no answer."""
+    """Writes the values into `cut`, in [-1, 1]. Returns -1, or the first row that is no answer: the value must lie
+    there, but for rounding, and all priors must be finite and not negative."""
     for row in range(len(values)):
-        if not is_answer(priors[row], values[row]):
+        right = abs(values[row]) <= LARGEST_VALUE  # not true of nan
+        for action in range(priors.shape[1]):
+            right = right and 0 <= priors[row, action] < math.inf
+        if not right:
             return row
         cut[row] = min(max(values[row], np.float32(-1.0)), np.float32(1.0))
     return -1
@@ -284,13 +278,10 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
     """Keeps the network's answers, and writes the answer for each of `count` states into `priors`, `values`.
 
     Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
-    Returns -1, or the first row of the network's batch that is no answer.
     """
     for row in range(len(asked_values)):
         miss = batch.asked[row]
-        if not is_answer(asked_priors[row], asked_values[row]):
-            return row
-        batch.values[miss] = min(max(asked_values[row], np.float32(-1.0)), np.float32(1.0))
+        batch.values[miss] = asked_values[row]
         for action in range(priors.shape[1]):
             batch.priors[miss, action] = asked_priors[row, action]
     for miss in range(num_misses):
@@ -305,4 +296,3 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
         for action in range(priors.shape[1]):
             own = permutations[symmetry, action]
             priors[i, own] = cache.priors[entry, action] if entry >= 0 else batch.priors[-1 - entry, action]
-    return -1

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from weakref import WeakKeyDictionary
 
 from alphazero.errors import DeviceMemoryError
@@ -52,9 +52,18 @@ def on_processor(kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num
         return Search(kernels, config, evaluate, num_trees, seed)
     _compiling.append(True)
     say("compiling the search for this machine, once: about 20 seconds")
-    other = _compile_roots() if count_cores() > 1 and sys.executable else None
+    other = None
+    if count_cores() > 1 and sys.executable:
+        path = os.pathsep.join((str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
+        program = "from alphazero.search.mcts import compile_roots; compile_roots()"
+        command = [sys.executable, "-P", "-c", program]  # -P: no module of the current folder is imported
+        null = subprocess.DEVNULL
+        with contextlib.suppress(OSError):  # no process can be started, as where memory is short
+            other = subprocess.Popen(
+                command, stdin=null, stdout=null, stderr=null, env=os.environ | {"PYTHONPATH": path}
+            )
     try:
-        search = Search(kernels, config, evaluate, num_trees, seed)
+        return Search(kernels, config, evaluate, num_trees, seed)
     except BaseException:
         if other:
             other.kill()
@@ -62,18 +71,6 @@ def on_processor(kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num
     finally:
         if other:
             other.wait()
-    return search
-
-
-def _compile_roots() -> subprocess.Popen[bytes] | None:
-    """A process that compiles the kernels of the roots; None if none can be started, as where memory is short."""
-    program = "from alphazero.search.mcts import compile_roots; compile_roots()"
-    path = os.pathsep.join((str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])))
-    quiet: Any = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with contextlib.suppress(OSError):
-        # -P: no module of the current folder is imported
-        return subprocess.Popen([sys.executable, "-P", "-c", program], env=os.environ | {"PYTHONPATH": path}, **quiet)
-    return None
 
 
 _compiling: list[bool] = []

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +28,7 @@ from games.othello.solver import Solver
 
 FOLDER = Path(__file__).parent / "data"
 NUM_POSITIONS = 2000
+NAMES = "othello", "othello6"
 EMPTY_SQUARES = range(10, 15)
 EPSILONS = (0.05, 0.1, 0.2, 0.4)
 """Shares of random moves; each game draws one of these."""
@@ -45,9 +46,9 @@ def load_frozen(size: int) -> Labelled:
 # --- making the frozen sets ---
 
 
-def main(argv: list[str], folder: Path = FOLDER, count: int = NUM_POSITIONS) -> None:
+def main(argv: list[str], folder: Path = FOLDER, count: int = NUM_POSITIONS, names: Sequence[str] = NAMES) -> None:
     threads = parse(LabelConfig, argv).threads
-    for name in ("othello", "othello6"):
+    for name in names:
         game = registry.load(name).game
         assert isinstance(game, Othello)
         found = take(endgames(game, threads), count, f"labelled positions of {name}")

@@ -70,7 +70,7 @@ def test_figures_by_hand():
     assert 0 < low < 1 / 3 < high < 1
 
 
-@pytest.mark.parametrize("name", ["othello", "othello6"])
+@pytest.mark.parametrize("name", ["othello6", pytest.param("othello", marks=pytest.mark.slow)])
 def test_a_run_takes_the_figures_that_a_player_has(name: str):
     loaded = registry.load(name)
     score = make_benchmark(loaded.game)
@@ -109,10 +109,10 @@ def test_wrong_input_gets_one_sentence(argv: list[str], words: str, capsys):
     assert words in said and said.count("\n") == 1
 
 
-def test_the_frozen_sets_can_be_made_anew(tmp_path: Path):
+@pytest.mark.parametrize(("name", "size"), [("othello6", 6), pytest.param("othello", 8, marks=pytest.mark.slow)])
+def test_the_frozen_sets_can_be_made_anew(name: str, size: int, tmp_path: Path):
     """Fewer positions of the same seed are the first of them."""
-    labelled.main([], tmp_path, 40)
-    for size in (6, 8):
-        with np.load(tmp_path / f"endgames_{size}.npz") as made:
-            np.testing.assert_array_equal(made["states"], load_frozen(size).states[:40])
-            np.testing.assert_array_equal(made["scores"], load_frozen(size).scores[:40])
+    labelled.main([], tmp_path, 40, [name])
+    with np.load(tmp_path / f"endgames_{size}.npz") as made:
+        np.testing.assert_array_equal(made["states"], load_frozen(size).states[:40])
+        np.testing.assert_array_equal(made["scores"], load_frozen(size).scores[:40])

@@ -72,14 +72,14 @@ def test_a_net_plays_as_well_as_its_card_says(path):
     assert result.score > promised["score_interval"][0] - 0.2
 
 
-LARGE = FOLDER / "connect4" / "best.safetensors"
-"""A net that takes a minute for all positions: of every eighth its figures are those of all within 3 percent."""
+LARGE = sorted(FOLDER.glob("connect4/*.safetensors"))
+"""Nets that take up to a minute for all positions: of every eighth their figures are those of all within 3 percent."""
 
 
 @pytest.mark.parametrize(
     ("path", "step"),
-    [(path, 1) for path in NETS if has_benchmark(path) and path != LARGE]
-    + [(LARGE, 8), pytest.param(LARGE, 1, marks=pytest.mark.slow)],
+    [(path, 1) for path in NETS if has_benchmark(path) and path not in LARGE]
+    + [pytest.param(path, step, marks=pytest.mark.slow if step == 1 else ()) for path in LARGE for step in (8, 1)],
     ids=lambda value: name_of(value) if isinstance(value, Path) else str(value),
 )
 def test_a_net_is_as_good_as_its_card_says(path: Path, step: int, monkeypatch: pytest.MonkeyPatch):

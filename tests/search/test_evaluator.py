@@ -278,7 +278,7 @@ def test_logits_in_place_of_priors_are_refused(cache_size):
     states = pool(CONNECT4, 30)
     evaluator = Evaluator(KERNELS["connect4"], FakeNet(), cache_size)
     evaluator.net.broken = "priors", -0.5
-    with pytest.raises(EvaluationError, match="the network's answer must have .* priors that are not negative"):
+    with pytest.raises(EvaluationError, match="evaluate must give .* priors that are not negative"):
         evaluator(states, masks_of(CONNECT4, states))
 
 
@@ -291,7 +291,7 @@ def test_a_value_that_is_none_is_blamed_on_the_network(value, allowed):
         for _ in range(2):  # the second time from the cache
             assert np.abs(evaluator(states, masks_of(CONNECT4, states))[1]).max() <= 1.0, "it is cut to the range"
         return
-    with pytest.raises(EvaluationError, match="the network's answer must have .* a value between -1 and 1"):
+    with pytest.raises(EvaluationError, match="evaluate must give .* a value between -1 and 1"):
         evaluator(states, masks_of(CONNECT4, states))
 
 

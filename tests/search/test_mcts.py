@@ -72,11 +72,11 @@ def test_the_search_is_the_reference_node_for_node(game, config):
 
 
 @every_game
-@pytest.mark.parametrize(("simulations", "noise", "leaves"), [(60, 0.25, 1), (12, 0.0, 1), (16, 0.25, 4)])
+@pytest.mark.parametrize(("simulations", "noise", "leaves"), [(30, 0.25, 1), (12, 0.0, 1), (16, 0.25, 4)])
 def test_reuse_is_the_reference_over_whole_games(game, simulations, noise, leaves):
     """With few simulations and sharp priors the kept trees outgrow their room, so the youngest nodes go."""
     evaluate = planted(5, sharp=simulations < 20)
-    count = 2 if simulations == 60 else 4
+    count = 2 if simulations == 30 else 4
     config = replace(
         BASE, num_simulations=simulations, noise_fraction=noise, reuse_subtree=True, leaves_per_step=leaves, c_puct=1.0
     )

@@ -127,7 +127,7 @@ def test_after_a_step_that_was_interrupted_searches_begin_anew(monkeypatch, call
         (lambda p, v: (p[:, :-1], v), NetError, r"function guess must .* \(5, 7\) and \(5,\), .* \(5, 6\) and"),
         (lambda p, v: (p, v[:0]), NetError, r"the shapes \(5, 7\) and \(0,\)"),
         (lambda p, v: (p, v[:, None]), NetError, r"the shapes \(5, 7\) and \(5, 1\)"),
-        (lambda p, v: (p, v * np.nan), EvaluationError, "the answer of the function guess must have"),
+        (lambda p, v: (p, v * np.nan), EvaluationError, "the function guess must give finite priors"),
         (lambda p, v: (p, v + 5), EvaluationError, "a value between -1 and 1"),
         (lambda p, v: (p - 2, v), EvaluationError, "priors that are not negative"),
     ],
