@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import accumulate
 
 import numpy as np
@@ -184,7 +184,8 @@ class Analysis:
         leaves = max(config.leaves_per_step, leaves_for(evaluate, config.num_simulations))
         config = replace(config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=True, leaves_per_step=leaves)
         self._search = on_processor(kernels, config, evaluate, 1)
-        self._net = evaluate.net if isinstance(evaluate, Evaluator) else None
+        self.on_one_thread = partial(on_one_thread, evaluate.net if isinstance(evaluate, Evaluator) else None)
+        """Inside, the analysis runs its network on one processor thread; see the function of this name."""
         self._last: Position | None = None
 
     def begin(self, position: Position) -> None:
@@ -215,10 +216,6 @@ class Analysis:
             while not self.finished:
                 self.step()
         return self.lines()
-
-    def on_one_thread(self) -> contextlib.AbstractContextManager[None]:
-        """Inside, the analysis runs its network on one processor thread; see the function of this name."""
-        return on_one_thread(self._net)
 
     @property
     def simulations(self) -> int:

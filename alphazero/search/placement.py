@@ -87,8 +87,7 @@ def make_evaluators(
     entries.
     """
     if runs_on_cuda(kernels, net):
-        evaluators = [net.cuda_evaluator() for _ in range(2)]
-        return [evaluate for evaluate in evaluators if evaluate is not None]
+        return [evaluate for _ in range(2) if (evaluate := net.cuda_evaluator())]
     return [Evaluator(kernels, net, cache_size, sees_wins=True) for _ in range(threads)]
 
 

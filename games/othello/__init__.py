@@ -6,7 +6,7 @@ SPEC = GameSpec(
     games={"othello": ".game:Othello", "othello6": ".game:Othello6"},
     presets=".preset:presets",
     make_benchmark=".benchmark:make_benchmark",
-    contestants={"greedy": ".oracle:make_greedy", "solver": ".oracle:make_solver"},
-    make_oracle=".oracle:make_oracle",
+    contestants={"greedy": ".solver:make_greedy", "solver": ".solver:make_solver"},
+    make_oracle=".solver:make_oracle",
     gtp_name="Othello",
 )
