@@ -71,7 +71,7 @@ def shown(
     if kind != "none":
         openings = choose_openings(loaded.game, (num_games + 1) // 2, seed, balance)
         if not (balance and balance.by_net):  # else few were asked for
-            warn_of_few(openings.num_drawn, num_games)
+            warn_of_few(len(openings.drawn), num_games)
     match = Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
     with Progress(f"{first.name} - {second.name}") as progress:
         for result in match:
@@ -202,12 +202,10 @@ class Arena:
             self._seconds[index] += taken
             self._game_seconds[games[answered], index] += taken / num_answers
             self._moves[index] += num_answers
-        legal_masks, _, _ = self._kernels.describe_all(states)
-        allowed = (actions >= 0) & (actions < legal_masks.shape[1])
-        allowed[allowed] = legal_masks[allowed, actions[allowed]]
-        allowed |= ~answered
-        if not allowed.all():
-            wrong = int(np.flatnonzero(~allowed)[0])
+        legal_masks, last = self._kernels.describe_all(states)[0], self._kernels.game.num_actions - 1
+        legal = (actions == actions.clip(0, last)) & legal_masks[np.arange(len(rows)), actions.clip(0, last)]
+        if not (legal | ~answered).all():
+            wrong = int(np.flatnonzero(~legal & answered)[0])
             history = self._actions[rows[wrong]]
             raise IllegalAction(
                 f"{player.name} chose {actions[wrong]} after {listed(history)}, which is not a legal action"

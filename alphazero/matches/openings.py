@@ -107,18 +107,15 @@ class Openings:
     """
 
     def __init__(self, game: Game, plies: int, seed: int, balance: Balance | None = None):
-        self.plies, self._drawn = plies, list[Position]()
+        self.plies = plies
+        self.drawn: list[Position] = []
+        """The openings that have been asked for."""
         self._source = _draw_balanced(game, plies, seed, balance)
-
-    @property
-    def num_drawn(self) -> int:
-        """Openings that have been asked for."""
-        return len(self._drawn)
 
     def first(self, count: int) -> list[Position]:
         """So many openings; fewer if the game has no more."""
-        self._drawn += islice(self._source, max(0, count - len(self._drawn)))
-        return self._drawn[:count]
+        self.drawn += islice(self._source, max(0, count - len(self.drawn)))
+        return self.drawn[:count]
 
     def of_pair(self, pair: int) -> Position:
         """The opening of the pair of games of this number; the first ones come again if the game has no more.
@@ -127,7 +124,7 @@ class Openings:
         """
         if not self.first(pair + 1):
             raise InvalidSetting(f"there is no opening of {count_of(self.plies, 'ply')}: choose fewer opening plies")
-        return self._drawn[pair % len(self._drawn)]
+        return self.drawn[pair % len(self.drawn)]
 
 
 MOST_USELESS = 10
@@ -150,11 +147,11 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
             continue
         found = Openings(game, plies, seed, balance)
         useless += 1
-        if len(found.first(num_pairs)) > (best.num_drawn if best else 0):
+        if len(found.first(num_pairs)) > (len(best.drawn) if best else 0):
             best, useless = found, 0
-        if not found.num_drawn:
+        if not found.drawn:
             useless = MOST_USELESS + 1  # all games are over by then
-        if found.num_drawn == num_pairs:
+        if len(found.drawn) == num_pairs:
             break
     if best is None:
         what = f"balanced opening: choose {option('openings', 'random')}" if balance else "position that is not over"

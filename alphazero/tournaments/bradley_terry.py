@@ -114,9 +114,8 @@ def rate(games: np.ndarray, anchor: int | None = None) -> Ratings:
         slope[:, -1] = -rarer / (2 + rarer) * found[: n + 1]
     slope *= ELO * 2 / (2 + rarer)
     covariance = slope @ model.covariance(found) @ slope.T
-    known = np.diagonal(model.curvature(model.places, found))[
-        :n
-    ]  # what the games say of each rating if all others were known
+    # what the games say of each rating if all others were known
+    known = np.diagonal(model.curvature(model.places, found))[:n]
     weights = known / known.sum() if known.any() else np.full(n, 1 / n)
     to_level, of_ratings = np.eye(n) - weights, covariance[:n, :n]
     variances = np.einsum("ij,jk,ik->i", to_level, of_ratings, to_level)

@@ -288,21 +288,12 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
 
 
 def as_csv(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    """A table with the columns that hold words and numbers; an interval takes two columns."""
-    flat = []
-    for row in rows:
-        cells: dict[str, Any] = {}
-        for name, value in row.items():
-            if name.endswith("_interval"):
-                stem = name.removesuffix("_interval")
-                cells[f"{stem}_low"], cells[f"{stem}_high"] = value
-            elif not isinstance(value, dict):
-                cells[name] = value
-        flat.append(cells)
+    """A table with the columns that hold words and single numbers."""
+    columns = [name for name, value in rows[0].items() if not isinstance(value, dict | list | tuple)] if rows else []
     text = io.StringIO()
-    writer = csv.DictWriter(text, flat[0] if flat else [], extrasaction="ignore", lineterminator="\n")
+    writer = csv.DictWriter(text, columns, extrasaction="ignore", lineterminator="\n")
     writer.writeheader()
-    writer.writerows(flat)
+    writer.writerows(rows)
     return text.getvalue().encode()
 
 

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import hashlib
 import itertools
-import os
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -77,13 +76,9 @@ def make_tournament(
     """A tournament of these contestants; their texts are their names."""
     if len(contestants) < 3:
         raise InvalidSetting(f"a tournament takes three contestants or more, not {len(contestants)}")
-    once: dict[str, ContestantText] = {}
-    for one in contestants:
-        path = os.path.normpath(one.head) if one.is_path else one.head  # `runs/x` for `./runs/x/`
-        if other := once.get(plainest := path + one.text[len(one.head) :]):
-            raise InvalidSetting(f"{one} and {other} are one contestant, who takes part in a tournament once")
-        once[plainest] = one
     named = {one.text: one for one in contestants}
+    if len(named) < len(contestants):
+        raise InvalidSetting("a contestant takes part in a tournament once, and one of these is there twice")
     return Tournament(game, kind, named, pair_up(kind, list(named)), games, simulations, seed, adaptive, openings)
 
 

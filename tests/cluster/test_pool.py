@@ -18,8 +18,8 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.cluster import pool as pool_module
 from alphazero.cluster.connection import ClusterError, Machine
-from alphazero.cluster.matches import MatchGuest, Spread
 from alphazero.cluster.pool import DONE, LOST, Host, Pool, answering
+from alphazero.cluster.ray_cluster import MatchGuest, Spread
 from alphazero.game.record import GameRecord
 from alphazero.players.contestant_text import parse_all
 from alphazero.tournaments.folder import Tournament

@@ -109,7 +109,7 @@ def test_who_leaves_keeps_the_games_that_are_over(monkeypatch, capsys, tmp_path)
 
 WRONG = [
     ("", f"pit takes two contestants, as in python {SCRIPT} random greedy, not 0"),
-    ("random greedy random", "are one contestant"),
+    ("random greedy random", "is there twice"),
     ("random greedy --simulatons 5", "did you mean --simulations?"),
     ("random --gmaes 5 greedy", "did you mean --games?"),
     ("random greedy -x", "unknown option '-x'"),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from alphazero.catalogue import registry
-from alphazero.cluster.matches import MatchGuest, Spread
+from alphazero.cluster.ray_cluster import MatchGuest, Spread
 from alphazero.errors import CheckpointError
 from alphazero.matches import openings
 from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
