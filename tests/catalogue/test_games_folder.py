@@ -90,7 +90,9 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("first", [True, False], ids=["theirs first", "ours first"])
+@pytest.mark.parametrize(
+    "first", [True, pytest.param(False, marks=pytest.mark.slow)], ids=["theirs first", "ours first"]
+)
 @pytest.mark.parametrize(
     "files",
     [
