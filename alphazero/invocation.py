@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 from alphazero.errors import printable
+from alphazero.interruption import State
 
 ROOT = Path(__file__).resolve().parents[1]
 """The clone, or the folder that the wheel was installed into."""
@@ -19,18 +17,6 @@ SCRIPTS = {"train": "main.py", "pit": "pit.py"}
 """The commands that have a script in the clone."""
 WINDOWS = os.name == "nt"
 """Its shells quote and its files behave in ways of their own."""
-_takes_flags = False
-
-
-@contextlib.contextmanager
-def taking_flags() -> Iterator[None]:
-    """Inside, a command runs: messages name settings by their flags."""
-    global _takes_flags
-    before, _takes_flags = _takes_flags, True
-    try:
-        yield
-    finally:
-        _takes_flags = before
 
 
 def option(name: str, value: object = None) -> str:
@@ -38,7 +24,7 @@ def option(name: str, value: object = None) -> str:
 
     With a value, `--device cpu` (quoted for a shell) or `device='cpu'`; a flag that takes none has the value True.
     """
-    if _takes_flags:
+    if State.command_runs:
         return quoted(f"--{name.replace('_', '-')}", *([] if value is None or value is True else [value]))
     name = "folder" if name == "run" else name
     return name if value is None else f"{name}={str(value) if isinstance(value, Path) else value!r}"
@@ -46,14 +32,11 @@ def option(name: str, value: object = None) -> str:
 
 def command_line(command: str, *arguments: object) -> str:
     """The line that runs one of our commands, quoted for a shell."""
-    script = ROOT / SCRIPTS.get(command, SCRIPTS["train"])
-    start = ["python", "-m", "alphazero", command]
-    if module_line() != "python -m alphazero":
-        if Path(sys.argv[0]).stem == "alphazero" or not script.is_file():
-            start = ["alphazero", command]
-        elif command in SCRIPTS:
-            is_here = os.path.exists(script.name) and script.samefile(script.name)
-            start = ["python", script.name if is_here else str(script)]
+    script, start = SCRIPTS.get(command), ["python", "-m", "alphazero", command]
+    if Path(sys.argv[0]).stem == "alphazero":
+        start = ["alphazero", command]
+    elif script and (ROOT / script).is_file() and module_line() != "python -m alphazero":
+        start = ["python", script if Path.cwd() == ROOT else str(ROOT / script)]
     return quoted(*start, *arguments)
 
 
@@ -84,19 +67,5 @@ def _quote_for_windows(word: str) -> str:
     """In quotation marks that cmd and PowerShell both know, and by the rules that programs read them by there."""
     if re.fullmatch(r"[\w.:/=+\\-]+", word):
         return word
-    word = re.sub(r'(\\*)"', r'\1\1\\"', word)
-    word = re.sub(r"(\\+)$", r"\1\1", word)
+    word = re.sub(r'(\\*)("|$)', lambda found: 2 * found[1] + found[2].replace('"', '\\"'), word)
     return f'"{word}"'
-
-
-def split_command(line: str) -> list[str]:
-    """The words of another program's command line, as a shell takes them; raises ValueError."""
-    words = shlex.split(line, posix=not WINDOWS)  # a backslash is a part of a path there
-    return [word.strip("\"'") for word in words] if WINDOWS else words
-
-
-def take_any_text() -> None:
-    """Lets the process print and read what its streams' encodings do not have, such as pictures of boards."""
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # bytes that are no text are no word of ours either
-            stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")

@@ -9,9 +9,12 @@ import contextlib
 import ctypes
 import errno
 import functools
+import io
 import math
 import os
 import re
+import signal
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -72,6 +75,26 @@ def variables_set(variables: dict[str, str]) -> Iterator[None]:
         for name in variables:
             os.environ.pop(name, None)
         os.environ.update(before)
+
+
+@contextlib.contextmanager
+def held_back() -> Iterator[None]:
+    """Programs begun in here do not get Ctrl-C, which reaches all of a terminal; this process gets it afterwards."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def take_any_text() -> None:
+    """Lets the process print and read what its streams' encodings do not have, such as pictures of boards."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # bytes that are no text are no word of ours either
+            stream.reconfigure(errors="replace" if stream is sys.stdin else "backslashreplace")
 
 
 class Threads(ThreadPoolExecutor):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from alphazero.interruption import held_back
+from alphazero.machine import held_back
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(__file__).resolve().parents[1])}
 

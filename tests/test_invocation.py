@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from alphazero import invocation
-from alphazero.invocation import command_line, quoted, split_command
+from alphazero.invocation import command_line, quoted
+from alphazero.players import gtp_player
+from alphazero.players.gtp_player import split_command
 
 WORDS = [
     "runs/c4-1", "a b", "it's", "", "$HOME", "*", "x;y", "größer", 'gtp:"gnugo --mode gtp"',
@@ -31,6 +33,7 @@ def test_a_name_that_begins_with_a_hyphen_is_no_option():
 @pytest.fixture
 def windows(monkeypatch):
     monkeypatch.setattr(invocation, "WINDOWS", True)
+    monkeypatch.setattr(gtp_player, "WINDOWS", True)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +63,7 @@ def test_backslashes_are_parts_of_paths_on_windows(windows):
 
 
 def test_a_stream_without_a_character_shows_its_number():
-    code = "from alphazero.invocation import take_any_text\ntake_any_text()\nprint('\u2588 ok')"
+    code = "from alphazero.machine import take_any_text\ntake_any_text()\nprint('\u2588 ok')"
     shown = subprocess.run(
         [sys.executable, "-X", "utf8=0", "-c", code], capture_output=True, timeout=60, check=True,
         env={"PYTHONIOENCODING": "cp1252", "PYTHONPATH": str(invocation.ROOT)},

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from alphazero.errors import InvalidSetting
-from alphazero.invocation import option, taking_flags
+from alphazero.interruption import State
+from alphazero.invocation import option
 from alphazero.search.mcts import SearchConfig
 from alphazero.settings import check_ranges, config_from_dict
 from alphazero.training.config import RunConfig
@@ -81,16 +82,15 @@ def test_a_retired_setting_that_did_something_is_refused():
         config_from_dict(SearchConfig, {"root_temperature": 1.2}, "a card")
 
 
-def test_settings_are_named_as_the_user_gives_them():
+def test_settings_are_named_as_the_user_gives_them(monkeypatch):
     def named() -> list[str]:
         return [option("self_play.num_slots"), option("device", "cpu"), option("threads", 2), option("resume", True)]
 
     assert named() == ["self_play.num_slots", "device='cpu'", "threads=2", "resume=True"]
-    with taking_flags():
-        assert named() == ["--self-play.num-slots", "--device cpu", "--threads 2", "--resume"]
-        with pytest.raises(InvalidSetting, match="^--random-plies must lie between 0 and 9, not 10"):
-            check_ranges(Settings(random_plies=10), random_plies=(0, 9))
-    assert named()[0] == "self_play.num_slots"
+    monkeypatch.setattr(State, "command_runs", True)
+    assert named() == ["--self-play.num-slots", "--device cpu", "--threads 2", "--resume"]
+    with pytest.raises(InvalidSetting, match="^--random-plies must lie between 0 and 9, not 10"):
+        check_ranges(Settings(random_plies=10), random_plies=(0, 9))
 
 
 def test_help_texts_end_their_lines_with_their_sentences():

@@ -26,9 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of, quote, shorten
-from alphazero.interruption import held_back
 from alphazero.invocation import WINDOWS, option
-from alphazero.machine import count_cores, variables_set
+from alphazero.machine import count_cores, held_back, variables_set
 from alphazero.settings import check_range
 
 logger = logging.getLogger(__name__)

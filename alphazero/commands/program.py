@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from alphazero import interruption
 from alphazero._version import __version__
 from alphazero.errors import UnknownName
-from alphazero.invocation import take_any_text
-from alphazero.machine import refusal
+from alphazero.machine import refusal, take_any_text
 
 COMMANDS = {
     "train": "Train a network by self-play.",

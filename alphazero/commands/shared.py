@@ -18,7 +18,8 @@ import tyro
 
 from alphazero import interruption
 from alphazero.errors import InputError, InvalidSetting, Terminated, printable, quote, shorten
-from alphazero.invocation import command_line, module_line, take_any_text, taking_flags
+from alphazero.invocation import command_line, module_line
+from alphazero.machine import take_any_text
 from alphazero.storage.files import may_write
 
 Config = TypeVar("Config")
@@ -54,28 +55,31 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     logging.getLogger("numba").setLevel(logging.WARNING)  # it tells of every kernel that leaves a GPU
     for handler in logging.getLogger().handlers:
         handler.addFilter(_make_printable)
-    with interruption.handled(), taking_flags():
-        try:
-            main([_with_home(word) for word in (sys.argv[1:] if argv is None else argv)])
-            sys.stdout.flush()
-        except (KeyboardInterrupt, Terminated):
-            pass
-        except BrokenPipeError:  # the program that reads our output has ended, as `head` does
-            return 1
-        except Exception as error:
-            # an interrupted import may raise anything, and so may a program that Ctrl-C has reached as well
-            if not interruption.asked():
-                if not isinstance(error, InputError):
-                    raise
-                print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
-                return 2
-        else:
-            if not interruption.asked():
-                return 0
-        interruption.say()
-        with contextlib.suppress(OSError):
-            sys.stdout.flush()
-        return interruption.exit_code()
+    signals = interruption.State
+    signals.command_runs, signals.sentence, signals.said = True, None, False
+    try:
+        main([_with_home(word) for word in (sys.argv[1:] if argv is None else argv)])
+        sys.stdout.flush()
+    except (KeyboardInterrupt, Terminated):
+        pass
+    except BrokenPipeError:  # the program that reads our output has ended, as `head` does
+        return 1
+    except Exception as error:
+        # an interrupted import may raise anything, and so may a program that Ctrl-C has reached as well
+        if not interruption.asked():
+            if not isinstance(error, InputError):
+                raise
+            print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
+            return 2
+    else:
+        if not interruption.asked():
+            return 0
+    finally:
+        signals.command_runs = False
+    interruption.say()
+    with contextlib.suppress(OSError):
+        sys.stdout.flush()
+    return interruption.exit_code()
 
 
 def _with_home(word: str) -> str:

@@ -8,13 +8,13 @@ from typing import Annotated
 
 import tyro
 
+from alphazero import interruption
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import Contestant, TournamentConfig, TournamentOptions, argument, load_game, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game.record import GameRecord
-from alphazero.interruption import saying
 from alphazero.invocation import command_line, quoted
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.folder import GAMES, Tournament
@@ -94,11 +94,13 @@ def play_and_report(
     def rated(records: list[GameRecord]) -> Standings:
         return Standings(tournament, records, loaded.game, config.anchor)
 
-    with saying(lambda: f"\nstopped; the games so far are in {folder}, and the same command goes on from there"):
-        records = play_tournament(
-            folder, tournament, loaded, threads, config.device, config.find_cluster(),
-            stopped=lambda records: say(f"Not finished; the table of the games so far:\n{as_text(rated(records))}"),
-        )  # fmt: skip
+    interruption.State.sentence = lambda: (
+        f"\nstopped; the games so far are in {folder}, and the same command goes on from there"
+    )
+    records = play_tournament(
+        folder, tournament, loaded, threads, config.device, config.find_cluster(),
+        stopped=lambda records: say(f"Not finished; the table of the games so far:\n{as_text(rated(records))}"),
+    )  # fmt: skip
     standings = rated(records)
     result = write_report(
         folder, standings, *((ladder.fields(), {"strength over time": ladder.draw}) if ladder else ())

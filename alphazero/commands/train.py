@@ -119,7 +119,8 @@ def train(options: Options, loaded: LoadedGame, folder: Path) -> None:
         stack.enter_context(interruption.listening(lambda number: coach.stop.set(), raises=False))
 
     devices = choose_devices(options.device)
-    with interruption.saying(stopped), contextlib.ExitStack() as stack:
+    interruption.State.sentence = stopped
+    with contextlib.ExitStack() as stack:
         run = training.train(
             loaded, options.config, folder, game_name=options.game, seed=options.seed, threads=options.threads,
             # beside a cluster, `auto` is one device of this machine

@@ -20,9 +20,8 @@ from multiprocessing.context import SpawnProcess
 from typing import IO, Any
 
 from alphazero import interruption
-from alphazero.interruption import held_back
 from alphazero.invocation import WINDOWS
-from alphazero.machine import variables_set
+from alphazero.machine import held_back, variables_set
 
 PATIENCE = 10.0
 """Seconds until a call that ends programs has failed."""

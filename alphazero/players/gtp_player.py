@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+import shlex
 import subprocess
 import threading
 import time
@@ -21,7 +22,7 @@ from alphazero import interruption
 from alphazero.errors import IllegalAction, InvalidSetting, quote
 from alphazero.game import Game, Position
 from alphazero.game.gtp_words import COLOURS, GtpWords
-from alphazero.invocation import split_command
+from alphazero.invocation import WINDOWS
 from alphazero.players.child_processes import end_program, start_program
 from alphazero.players.player import FollowingPlayer, Forfeit
 
@@ -32,6 +33,12 @@ MAX_LINE, MAX_ANSWER = 1 << 16, 1 << 20
 """The characters that are read of a line at once, and those of the longest answer that an engine may give."""
 GRACE = 1.0
 """Seconds that an engine has to end by itself."""
+
+
+def split_command(line: str) -> list[str]:
+    """The words of a program's command line, as a shell takes them; raises ValueError."""
+    words = shlex.split(line, posix=not WINDOWS)  # a backslash is a part of a path there
+    return [word.strip("\"'") for word in words] if WINDOWS else words
 
 
 class EngineFault(Exception):

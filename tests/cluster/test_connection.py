@@ -157,13 +157,13 @@ def test_the_folder_of_a_cluster_on_this_machine_goes_with_it(calls: list[str], 
 
 
 LEAVING = """
-import os, signal
+import os
 from alphazero import interruption
 from alphazero.cluster import connection
 interruption.install()
 with connection._stderr_kept([]):
     os.write(2, b"words of Ray's")
-    interruption._leave(signal.SIGINT)
+    interruption._leave()
 """
 
 

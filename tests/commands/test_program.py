@@ -121,7 +121,11 @@ def test_python_m_alphazero_is_the_same_and_names_itself(tmp_path):
         ("main.py", True, ["python main.py --run 'a b'", "python -m alphazero report", "python -m alphazero solve"]),
         ("/usr/bin/alphazero", True, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
         ("alphazero.exe", False, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
-        ("/x/alphazero/report.py", False, ["alphazero train --run 'a b'", "alphazero report", "alphazero solve"]),
+        (
+            "/x/alphazero/report.py",
+            False,
+            ["python -m alphazero train --run 'a b'", "python -m alphazero report", "python -m alphazero solve"],
+        ),
     ],
 )
 def test_messages_name_commands_as_the_user_started_us(started, is_clone, expected, monkeypatch, tmp_path):

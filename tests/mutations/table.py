@@ -29,7 +29,7 @@ def in_file(file: str, tests: str, *rows: tuple[str, Edit, str]) -> Iterator[Mut
 
 
 MUTATIONS = [
-    *in_file("alphazero/invocation.py", "tests/commands/test_gtp.py",
+    *in_file("alphazero/machine.py", "tests/commands/test_gtp.py",
         ("take_any_text", without("reconfigure"), "test_bytes_that_are_no_text_are_an_unknown_command"),
     ),
     *in_file("alphazero/commands/program.py", "tests/commands/test_program.py",
@@ -72,6 +72,8 @@ MUTATIONS = [
         ("_listen", instead("connection.recv(1)", "return threading.Event().wait(PATIENCE)"),
          "test_a_second_signal_ends_a_command_at_once_whatever_it_does"),
         ("install", without("register_at_fork"), "test_a_signal_to_a_child_made_by_fork_does_not_end_the_command"),
+    ),
+    *in_file("alphazero/machine.py", "tests/test_interruption.py",
         ("held_back", instead("{signal.SIGINT}", "set()"),
          "test_a_program_that_is_begun_while_signals_are_held_back_does_not_get_them"),
     ),

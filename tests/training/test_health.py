@@ -17,7 +17,7 @@ import torch
 from alphazero.catalogue import registry
 from alphazero.commands.train import main
 from alphazero.game.kernels import Kernels
-from alphazero.invocation import taking_flags
+from alphazero.interruption import State
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
@@ -238,8 +238,9 @@ def test_a_figure_that_is_not_known_or_inside_its_range_is_not_told_nor_what_can
 
 
 @pytest.mark.parametrize(("check", "value", "advice"), ways_out())
-def test_all_advice_names_flags_and_settings_that_exist(check, value, advice, flags):
-    with taking_flags():
+def test_all_advice_names_flags_and_settings_that_exist(check, value, advice, flags, monkeypatch):
+    with monkeypatch.context() as command:
+        command.setattr(State, "command_runs", True)
         named = re.findall(r"--[\w.-]*\w", check.warning({"generation": 100, check.figure: value}))
     assert len(named) == advice.count("[") > 0 and set(named) <= flags
     named = re.findall(r"\w+\.\w+", check.warning({"generation": 100, check.figure: value}).partition(": ")[2])

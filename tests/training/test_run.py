@@ -20,7 +20,7 @@ import alphazero as az
 from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, RunFolderError
 from alphazero.fingerprint import game_fingerprint
-from alphazero.invocation import taking_flags
+from alphazero.interruption import State
 from alphazero.matches import arena
 from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
@@ -167,13 +167,16 @@ def run_of_a_file(tmp_path_factory):
         ("connect4.py", "connect4", "mine", False),
     ],
 )
-def test_a_game_can_be_named_in_many_ways_on_resume(run_of_a_file, tmp_path, begun, now, own_name, goes_on):
+def test_a_game_can_be_named_in_many_ways_on_resume(
+    run_of_a_file, tmp_path, monkeypatch, begun, now, own_name, goes_on
+):
     folder = shutil.copytree(run_of_a_file, tmp_path / "run")
     reseal_config(folder, lambda config: config.update(game=begun))
     if goes_on:
         assert read_saved(folder, now, own_name=own_name).game == begun
         return
-    with taking_flags(), pytest.raises(RunFolderError, match=f"is a run of {begun}, not of {now}: .*--game {begun}"):
+    monkeypatch.setattr(State, "command_runs", True)
+    with pytest.raises(RunFolderError, match=f"is a run of {begun}, not of {now}: .*--game {begun}"):
         read_saved(folder, now, own_name=own_name)
 
 
