@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import io
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -59,11 +60,9 @@ def new_figure(width: float = 8.0, height: float = 4.5) -> Figure:
 
 def has_matplotlib() -> bool:
     """True if matplotlib is installed."""
-    try:
-        new_figure()
-    except InputError:
-        return False
-    return True
+    with contextlib.suppress(InputError):
+        return bool(new_figure())
+    return False
 
 
 def check_picture_file(option: str, path: Path) -> None:

@@ -33,12 +33,15 @@ def parse(path: Path) -> ast.Module:
 
 def code_that_runs(node: ast.AST) -> Iterator[ast.AST]:
     """All nodes but those under `if TYPE_CHECKING`, which are never run."""
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
-            yield from (node for part in child.orelse for node in (part, *code_that_runs(part)))
-            continue
-        yield child
-        yield from code_that_runs(child)
+    nodes = [node]
+    while nodes:
+        for child in ast.iter_child_nodes(nodes.pop()):
+            if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+                yield from child.orelse
+                nodes += child.orelse
+            else:
+                yield child
+                nodes.append(child)
 
 
 def imported(nodes: Iterator[ast.AST], module: str = "", is_package: bool = False) -> set[str]:

@@ -27,11 +27,6 @@ class Section:
         self.rows.append((name, str(fact)))
 
 
-def is_wrong(sections: Sequence[Section]) -> bool:
-    """Something is wrong in one of the sections."""
-    return any(section.wrong for section in sections)
-
-
 def show(sections: Sequence[Section]) -> str:
     """First what is wrong, then what could be better, then the tables; no line is longer than COLUMNS."""
     lines = [line for section in sections for text in section.wrong for line in _wrap("wrong: ", text)]

@@ -26,7 +26,7 @@ from alphazero.storage.manifest import (
     verify_manifest,
 )
 from alphazero.storage.metrics_file import split_metrics
-from alphazero.storage.run_log import LOG
+from alphazero.storage.run_folder import LOG
 from alphazero.training.parts.arrivals import arrivals_in, bytes_of_arrival, most_games, unpack
 from alphazero.training.parts.resume import SavedState, read_state
 from alphazero.training.report import lost_matches, read_evaluation
@@ -153,11 +153,6 @@ def _nets(section: Section, folder: Path) -> None:
                 damaged += 1
                 section.wrong.append(f"the net of generation {number} cannot be used: {error}")
     section.add("nets", f"{len(numbers) - damaged} of {len(numbers)} whole")
-    for card in sorted(folder.glob("generation_*.json")):
-        if not (weights := card.with_suffix(".safetensors")).exists() and card.exists():
-            section.wrong.append(
-                f"a net is gone, and its card is there: bring back {shorten(weights.name)}, or remove the card"
-            )
 
 
 def _files(folder: Path) -> Section:

@@ -339,8 +339,7 @@ def write_sealed_json(path: str | Path, value: Mapping[str, Any], seal: str) -> 
 
 def read_sealed_json(path: str | Path, seal: str) -> dict[str, Any]:
     """The value that `write_sealed_json` wrote; refuses the file if a single bit of it has changed."""
-    found: dict[str, Any] = _parse_sealed(read_bytes(path, MAX_JSON_BYTES), str(path), seal)
-    return found
+    return _parse_sealed(read_bytes(path, MAX_JSON_BYTES), str(path), seal)  # type: ignore[no-any-return]
 
 
 def read_json_less_seal(path: str | Path, seal: str) -> Any:

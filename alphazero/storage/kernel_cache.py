@@ -112,7 +112,7 @@ def make_ready(level: str) -> None:
 def needs_compiling(compiled: Any) -> bool:
     """A function that `cached` has compiled is neither ready in this process nor kept on disk, be it damaged or for
     arguments of other types."""
-    if not hasattr(compiled, "signatures") or compiled.signatures:  # numba is switched off, or it is ready
+    if getattr(compiled, "signatures", True):  # it is ready, or numba is switched off
         return False
     return not (isinstance(compiled._cache, Cache) and compiled._cache.is_kept)
 
@@ -202,7 +202,10 @@ class Cache(FunctionCache):  # type: ignore[misc]
             return  # the next start compiles it again
         except (OSError, NotImplementedError) as error:  # the second where the file system has no locks
             self.disable()
-            _say_not_kept(f"{self._cache_path}: {getattr(error, 'strerror', error)}")
+            warn_once(
+                f"compiled code cannot be kept, so every start compiles anew ({self._cache_path}: "
+                f"{getattr(error, 'strerror', error)}): set the environment variable NUMBA_CACHE_DIR to a folder"
+            )
 
 
 class _Files(IndexDataCacheFile):  # type: ignore[misc]
@@ -280,10 +283,3 @@ def _read(path: str, own: bool = False) -> bytes:
     if hashlib.sha256(content[:-DIGEST_BYTES]).digest() != content[-DIGEST_BYTES:]:
         raise ValueError(f"the checksum of {path} does not match")
     return content[:-DIGEST_BYTES]
-
-
-def _say_not_kept(reason: str) -> None:
-    warn_once(
-        f"compiled code cannot be kept, so every start compiles anew ({reason}): set the environment variable "
-        "NUMBA_CACHE_DIR to a folder"
-    )

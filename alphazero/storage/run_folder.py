@@ -22,16 +22,27 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import shutil
-from collections.abc import Iterable, Mapping
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from alphazero.errors import InputError, RunFolderError, StorageError, warn_once
+from alphazero.errors import InputError, RunFolderError, StorageError, printable, warn_once
 from alphazero.invocation import WINDOWS, option
-from alphazero.storage.files import atomic_write, fault_point, file_in, remove_stray_temporary_files, write_sealed_json
+from alphazero.storage.files import (
+    atomic_write,
+    fault_point,
+    file_in,
+    open_own,
+    remove_stray_temporary_files,
+    write_all,
+    write_sealed_json,
+)
 from alphazero.storage.folder_lock import FolderLock
 from alphazero.storage.manifest import (
     CONFIG,
@@ -49,12 +60,16 @@ from alphazero.storage.manifest import (
     read_manifest,
 )
 from alphazero.storage.metrics_file import append_metrics, repair_metrics, split_metrics, warn_of_gaps, write_metrics
-from alphazero.storage.run_log import RunLog
 from alphazero.storage.run_names import make_folder
+from alphazero.storage.systems import patiently
 
 _PRUNED = re.compile(r"(?:replay|learner|games|played)_(\d{4,9})(?!\d).*", re.ASCII)
 _BEGUN = re.compile(r"(config|wandb)\.json|never_committed|run\.log|lock|(generation|learner|games)_0{4}\..+|\..+\.tmp")
 """Files of a run that has not finished generation 0."""
+
+LOG, OLDER_LOG = "run.log", "run.log.1"
+MOST_LOG_BYTES = 1 << 20
+"""A log of this size takes the place of the older one, and a new one is begun."""
 
 logger = logging.getLogger(__name__)
 
@@ -80,7 +95,15 @@ class RunFolder:
         try:
             begun = (path / CONFIG).exists() or generations_of(path, "generation")
             if generations_of(path, "manifest") or (begun and not (path / NEVER_COMMITTED).exists()):
-                raise RunFolderError(_held(path))
+                try:
+                    read_config(path)
+                except StorageError as error:
+                    raise RunFolderError(
+                        f"{path} already holds a run: choose another folder. That run cannot go on: {error}"
+                    ) from error
+                raise RunFolderError(
+                    f"{path} already holds a run; add {option('resume', True)} to go on, or choose another folder"
+                )
             run._was_empty = was_empty
             atomic_write(path / NEVER_COMMITTED, b"")
             run.write_config(config)  # last: this is what makes the folder a run
@@ -236,10 +259,52 @@ def kept_generations(generations: Iterable[int], newest: int, keep: int) -> set[
     return {number for number in generations if number > newest - keep or number % step == 0}
 
 
-def _held(folder: Path) -> str:
-    """The sentence for who begins a run where there is one."""
-    try:
-        read_config(folder)
-        return f"{folder} already holds a run; add {option('resume', True)} to go on, or choose another folder"
-    except StorageError as error:
-        return f"{folder} already holds a run: choose another folder. That run cannot go on: {error}"
+class RunLog(logging.Handler):
+    """Adds lines to `run.log` in a folder, as long as `is_ours()` says that the folder is the run's.
+
+    Each line is in the file when `add` returns. Nothing reads it but people. A log that cannot be written is said once,
+    and stops no run.
+    """
+
+    def __init__(self, folder: Path, is_ours: Callable[[], bool]):
+        super().__init__(logging.WARNING)
+        self._folder, self._is_ours, self._failed = folder, is_ours, False
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Adds a warning of the library."""
+        self.add(f"warning: {record.getMessage()}")
+
+    def add(self, text: str) -> None:
+        """Adds a line with the time; further lines of the text are indented, and control characters escaped."""
+        first, *rest = [printable(line) for line in text.splitlines() or [""]]
+        lines = [f"{time.strftime('%Y-%m-%d %H:%M:%S %z')}  {first}", *(f"    {line}" for line in rest)]
+        content = "".join(f"{line}\n" for line in lines).encode(errors="backslashreplace")
+        try:
+            if self._is_ours():
+                self._write(content)
+        except (OSError, StorageError) as error:
+            if not self._failed:
+                self._failed = True  # first: the warning comes here as well
+                logger.warning("%s cannot be written, and is left as it is: %s", self._folder / LOG, error)
+
+    def _write(self, content: bytes) -> None:
+        path = self._folder / LOG
+        while True:
+            with open_own(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as file:
+                if os.fstat(file.fileno()).st_size < MOST_LOG_BYTES:
+                    write_all(file, content)
+                    return
+            patiently(os.replace, path, self._folder / OLDER_LOG)
+
+    @contextlib.contextmanager
+    def recording(self) -> Iterator[None]:
+        """Adds the warnings of the library, and the error that ends this block: a bug of ours with its traceback."""
+        library = logging.getLogger("alphazero")
+        library.addHandler(self)
+        try:
+            yield
+        except BaseException as error:
+            self.add(f"error: {error}" if isinstance(error, InputError) else f"error\n{traceback.format_exc()}")
+            raise
+        finally:
+            library.removeHandler(self)

@@ -32,8 +32,7 @@ from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write
 from alphazero.storage.manifest import generations_of, latest_manifest, read_settings
 from alphazero.storage.metrics_file import read_metrics
-from alphazero.storage.run_folder import RunFolder
-from alphazero.storage.run_log import RunLog
+from alphazero.storage.run_folder import RunFolder, RunLog
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig

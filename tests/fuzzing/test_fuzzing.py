@@ -1,6 +1,6 @@
 """Whatever a person, a program or a file supplies is read, or refused by one sentence; nothing else happens.
 
-100 inputs for each parser in CI, 10,000 in `make test-slow`.
+20 inputs for each parser in CI, 10,000 in `make test-slow`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def without_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("without_waiting_for_the_disk")
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("count", [30, pytest.param(10_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("count", [20, pytest.param(10_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", PARSERS)
 def test_anything_is_read_or_refused_in_one_sentence(name, count):
     strategy, read = PARSERS[name]()

@@ -19,7 +19,7 @@ from tests.fuzzing.hostile import CANARY, cases
 from tests.program import ROOT
 
 MOST_SECONDS, MOST_BYTES = 2.0, 200_000_000
-IN_CI = 30
+IN_CI = 20
 NAMES = [case.name for case in cases()]
 
 

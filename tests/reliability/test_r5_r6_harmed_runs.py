@@ -11,7 +11,7 @@ import pytest
 from alphazero.commands.shared import run_command
 from alphazero.commands.train import main
 from alphazero.storage.manifest import latest_manifest
-from alphazero.storage.run_log import LOG
+from alphazero.storage.run_folder import LOG
 from tests.reliability.killing import PATIENCE, begin, log_of, wait_until
 
 TINY = [

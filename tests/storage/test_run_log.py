@@ -7,9 +7,8 @@ import re
 import pytest
 
 from alphazero.errors import StorageError
-from alphazero.storage import run_log
-from alphazero.storage.run_folder import RunFolder
-from alphazero.storage.run_log import LOG, OLDER_LOG, RunLog
+from alphazero.storage import run_folder
+from alphazero.storage.run_folder import LOG, OLDER_LOG, RunFolder, RunLog
 
 
 def lines(folder):
@@ -26,7 +25,7 @@ def test_each_line_has_its_time_and_control_characters_are_escaped(tmp_path):
 
 
 def test_a_full_log_is_moved_aside_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_log, "MAX_BYTES", 1000)
+    monkeypatch.setattr(run_folder, "MOST_LOG_BYTES", 1000)
     log = RunLog(tmp_path, lambda: True)
     for i in range(200):
         log.add(f"line {i}")
