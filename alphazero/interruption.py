@@ -17,12 +17,13 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
+from typing import Any
 
 from alphazero.errors import Terminated
 
 PATIENCE = 1.5
 """Seconds that a command has to end in order."""
-SIGNALS = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+SIGNALS: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
 """The signals, and what Python does about them by itself."""
 last_acts: list[Callable[[], object]] = []
 """Called, in any thread, before this process ends without cleaning up."""

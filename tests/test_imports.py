@@ -33,8 +33,8 @@ from tests.program import (
 
 FLOORS = (
     {"_version", "errors", "machine"},
-    {"interruption", "invocation"},
-    {"progress"},
+    {"interruption"},
+    {"invocation", "progress"},
     {"storage"},
     {"settings", "pages"},
     {"game"},
