@@ -37,7 +37,7 @@ from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.gate import describe_matches
-from alphazero.training.parts.journal import WANDB_FILE, Wandb
+from alphazero.training.parts.journal import Wandb
 from alphazero.training.parts.lineup import check_growth, read_net_settings
 from alphazero.training.plan import RunPlan
 from alphazero.training.report import make_report
@@ -217,7 +217,8 @@ def train(
     ):
         torch.manual_seed(seed)
         changed = _changes(saved.as_dict(), settings) if saved else []
-        trackers = _make_trackers(wandb, run, settings)
+        # no file of a run makes it send anything
+        trackers = [Wandb(wandb, run.path, settings, run.metrics())] if wandb else []
         coach = Coach(plan, run, trackers, stop)
         try:
             with coach:
@@ -254,17 +255,6 @@ def preset_on_resume() -> InvalidSetting:
         f"a run goes on with its own settings: leave {option('preset')} out when you use {option('resume')}, "
         "and give only the settings that should change"
     )
-
-
-def _make_trackers(wandb: str, run: RunFolder, settings: Mapping[str, Any]) -> list[Wandb]:
-    if wandb:
-        return [Wandb(wandb, run.path, settings, run.metrics())]
-    if os.path.lexists(run.path / WANDB_FILE):
-        logger.warning(
-            "a run folder sends nothing to wandb by itself: to continue there, resume with `alphazero train --resume "
-            "--wandb PROJECT`"
-        )
-    return []
 
 
 def _check_settings(loaded: LoadedGame, config: RunConfig, begins: bool) -> None:

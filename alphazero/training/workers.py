@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -171,12 +171,9 @@ class Together:
         for part in parts:
             part.add_done_callback(self._end_if_failed)
         try:
-            with _their_reasons_first(parts):
-                found = learn_here()
+            return in_company(parts, learn_here)
         finally:
             pool.shutdown(wait=False)
-        raise_first(parts)
-        return found
 
     def _end_if_failed(self, part: Future[None]) -> None:
         """Frees those who would wait for a process that has failed; on the processor its closed connections do."""
@@ -194,21 +191,20 @@ class Together:
             folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
             size, meeting = 1 + len(self.children), Path(folder) / "meeting"
             parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.children, start=1)]
-            with _their_reasons_first(parts):
-                stack.callback(trainer.join(meeting, 0, size))
-            raise_first(parts)
+            in_company(parts, lambda: stack.callback(trainer.join(meeting, 0, size)))
             self._meeting = stack.pop_all()
 
 
-@contextlib.contextmanager
-def _their_reasons_first(parts: Sequence[Future[None]]) -> Iterator[None]:
-    """Lets a process that has failed say why, where torch here says only that it has left."""
+def in_company(parts: Sequence[Future[None]], do_ours: Callable[[], Any]) -> Any:
+    """The result of `do_ours` once the `parts` of others are done, too; an error of theirs says why ours has failed."""
     try:
-        yield
-    except RuntimeError:  # what torch raises; or the fault is ours
+        found = do_ours()
+    except RuntimeError:  # torch says only that somebody has left; or the fault is ours
         over, _ = wait(parts, timeout=SECONDS_TO_LEAVE)
         raise_first(list(over))
         raise
+    raise_first(parts)
+    return found
 
 
 def raise_first(parts: Sequence[Future[None]]) -> None:

@@ -238,7 +238,7 @@ def test_long_runs_are_drawn_in_hours(run, seconds, unit):
     sources = [found["src"].partition(",")[2] for tag, found in page_of(run).elements if tag == "img"]
     pictures = [base64.b64decode(source).decode() for source in sources]
     drawn = [found for picture in pictures for found in re.findall("<!-- (minutes|hours) -->", picture)]
-    assert drawn == [unit] * PICTURES  # all but that of values against outcomes
+    assert drawn == [unit] * PICTURES
 
 
 @pytest.mark.usefixtures("no_pictures")

@@ -349,7 +349,7 @@ MUTATIONS = [
          "test_the_settings_of_a_strangers_run_start_no_code_in_python"),
     ),
     *in_file("alphazero/training/run.py", "tests/training/test_trackers.py",
-        ("_make_trackers", instead("logger.warning(...)", "return [Wandb(wandb, run.path, settings, run.metrics())]"),
+        ("train", instead("trackers = ...", "trackers = [Wandb(wandb, run.path, settings, run.metrics())]"),
          "test_a_run_folder_sends_nothing_anywhere_by_itself"),
     ),
     *in_file("alphazero/training/selfplay/value_targets.py", "tests/training/test_run.py",

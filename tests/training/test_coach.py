@@ -165,12 +165,11 @@ def test_another_number_of_slots_is_refused_on_resume_before_anything_is_changed
 
 def test_a_run_goes_on_without_an_older_replay_file_that_is_damaged(undisturbed, tmp_path, caplog):
     path = shutil.copytree(undisturbed, tmp_path / "run")
-    missing = json.loads((path / "manifest_0004.json").read_text())["state"]["samples"][0]
     (path / "replay_0003.npz").write_bytes(b"damaged")
     with RunFolder.open(path) as folder:
         coach = make_coach(folder, replace(TINY, generations=5))
         assert [number for number, _ in coach.window.generations] == [4]
-        assert "replay_0003.npz" in caplog.text and f"without {missing} positions" in caplog.text
+        assert "replay_0003.npz" in caplog.text and "without these positions" in caplog.text
         coach.run()
         assert folder.newest_valid().state["replay"] == [4, 5]
 

@@ -19,7 +19,9 @@ from alphazero.training.parts.journal import TensorBoard, Wandb
 from alphazero.training.run import train
 from tests.training.test_coach import TINY
 
-CONFIG = replace(TINY, generations=2, evaluation=replace(TINY.evaluation, opponents=("random",)))
+CONFIG = replace(
+    TINY, generations=2, gate=replace(TINY.gate, enabled=False), evaluation=replace(TINY.evaluation, opponents=())
+)  # fmt: skip
 
 
 def wait_for_losses(path: Path, rows: list[dict[str, Any]]) -> None:
@@ -60,15 +62,14 @@ def test_a_run_outlives_wandbs_own_process(tmp_path, monkeypatch, caplog):
     assert sum("Wandb fails (Connection lost)" in message for message in caplog.messages) == 1
 
 
-def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch, caplog):
+def test_a_run_folder_sends_nothing_anywhere_by_itself(tmp_path, monkeypatch):
     begun = []
     monkeypatch.setattr("alphazero.training.run.Wandb", lambda *arguments: begun.append(arguments))
     loaded, folder = registry.load("tictactoe"), tmp_path / "run"
     train(loaded, replace(CONFIG, generations=1), folder, threads=1)
     write_json(folder / "wandb.json", {"project": "strangers", "id": "0a1b2c3d"})
     train(loaded, CONFIG, folder, threads=1, resume=True)
-    assert begun == [] and "sends nothing to wandb" in caplog.text
-    assert "resume with `alphazero train --resume --wandb PROJECT`" in caplog.text
+    assert begun == []
 
 
 class LikeTensorBoard:

@@ -23,8 +23,6 @@ logger = logging.getLogger(__name__)
 
 Figures = Mapping[str, Any]
 """A line of `metrics.jsonl`."""
-WANDB_FILE = "wandb.json"
-"""In the run folder: the project and the id of the wandb run."""
 
 
 class Generation:
@@ -164,7 +162,7 @@ class Wandb:
         for name in ("wandb", ".wandb"):  # the second one is taken where it is there
             if (folder / name).is_symlink():
                 raise InvalidSetting(f"wandb cannot begin, since {folder / name} is a link: move it away")
-        identity = folder / WANDB_FILE
+        identity = folder / "wandb.json"  # the project and the id of the wandb run
         if not identity.exists():
             write_sealed_json(identity, {"project": project, "id": secrets.token_hex(4)}, WANDB_SEAL)
         known = check(WandbRun, read_json_less_seal(identity, WANDB_SEAL), str(identity), advice="; move it away")

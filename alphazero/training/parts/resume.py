@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from alphazero.errors import CheckpointError, RunFolderError, count_of, shorten
+from alphazero.errors import CheckpointError, RunFolderError, shorten
 from alphazero.fingerprint import name_rules, rules_changed
 from alphazero.invocation import option
 from alphazero.nets.devices import INFERENCE_VARIABLE, INFERENCES, wanted_inference
@@ -36,8 +36,6 @@ logger = logging.getLogger(__name__)
 
 ORIGINS = ("started_from", "learned_from_games_of")
 """Where a card of generation 0 names the net that the run began with: its weights are that net's, or are not."""
-OTHER_SLOTS = 16
-"""A file with more games in progress than these times the run's own is not read, to say how many it has."""
 
 
 class SavedState(Struct, forbid_unknown_fields=True):
@@ -115,11 +113,7 @@ def _check_parts(plan: RunPlan, path: Path, state: SavedState) -> None:
 def _warn(plan: RunPlan, path: Path, manifest: Manifest, state: SavedState) -> None:
     """Tells what makes the run another one from here on: lost samples, determinism that changes, other rules."""
     if any(name.startswith("replay_") for name in manifest.lost):
-        missing = sum(manifest.state["samples"]) - sum(state.samples)
-        logger.warning(
-            "the run goes on without %s of its replay window, and will not equal an undamaged run",
-            count_of(missing, "position"),
-        )
+        logger.warning("the run goes on without these positions, and will not equal an undamaged run")
     if state.deterministic != plan.deterministic:
         begun, goes_on = ("with", "without") if state.deterministic else ("without", "with")
         logger.warning(
@@ -177,7 +171,7 @@ def restore(run: Run, manifest: Manifest, saved: SavedState) -> None:
         flag = option("cluster")
         logger.info("without %s these games are not used; they stay for a resume with %s", flag, flag)
     # what the manifest says about itself is believed as far as the settings allow it
-    most_slots = max(OTHER_SLOTS * workers.num_slots, min(saved.slots, lineup.most_games))
+    most_slots = max(workers.num_slots, min(saved.slots, lineup.most_games))
     expected = {f"{name}_#": array for name, array in saved_arrays(game).items()}
     lineup.go_on_with(read_npz(run.file("games", generation), expected, {"slots": most_slots}), past)
     most = (lineup.most_games + len(workers.all) * workers.num_slots) * game.max_plies
