@@ -167,23 +167,23 @@ def test_a_process_that_is_gone_after_a_wish_to_stop_is_no_fault(weights: Path):
 
 
 STARTING = """
-import os, sys, time
+import os, time
 if __name__ == "__mp_main__":  # in the process, which runs this file first
     print(os.getpid(), flush=True)
     time.sleep({patience})
-from pathlib import Path
-from tests.training.test_worker_process import begin, work
+from multiprocessing import Pipe
+from alphazero.players.child_processes import start_worker
 if __name__ == "__main__":
-    process = begin(work(), Path(sys.argv[1]))
+    process = start_worker(print, *Pipe())
     time.sleep({patience})
 """
 
 
-def test_a_process_that_still_starts_ends_with_its_parent(weights: Path, tmp_path: Path):
+def test_a_process_that_still_starts_ends_with_its_parent(tmp_path: Path):
     """Its imports take seconds, or as long as the program's own."""
     script = tmp_path / "parent.py"
     script.write_text(STARTING.format(patience=PATIENCE))
-    command, environment = [sys.executable, str(script), str(weights)], os.environ | {"PYTHONPATH": str(ROOT)}
+    command, environment = [sys.executable, str(script)], os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
