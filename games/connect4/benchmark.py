@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -62,13 +61,8 @@ def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:
 # --- the command ---
 
 
-@dataclass(frozen=True)
-class BenchmarkConfig(JudgeConfig):
-    """Scores a contestant's moves and values by the exact truth of Connect Four."""
-
-
 def main(argv: list[str]) -> None:
-    config = parse(BenchmarkConfig, argv)
+    config = parse(JudgeConfig, argv)
     solve = Solver(config.threads).column_scores_all
     labelled = load_file(config.positions, GAME, solve) if config.positions else load_frozen()
     report(config, registry.load("connect4"), labelled, judge, PHASES)

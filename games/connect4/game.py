@@ -54,8 +54,7 @@ def has_four(stones):
 
 @njit
 def init(state):
-    state[0] = np.uint64(0)
-    state[1] = np.uint64(0)
+    state[:] = ZERO
 
 
 @njit

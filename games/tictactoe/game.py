@@ -33,8 +33,7 @@ def has_line(stones):
 
 @njit
 def init(state):
-    state[0] = np.uint64(0)
-    state[1] = np.uint64(0)
+    state[:] = np.uint64(0)
 
 
 @njit

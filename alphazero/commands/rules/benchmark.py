@@ -106,7 +106,7 @@ def solve(argv: list[str]) -> None:
 
 @dataclass(frozen=True)
 class JudgeConfig(ScoreOptions):
-    """Options of a game's own benchmark."""
+    """Scores a contestant's moves and values by the exact truth of a game."""
 
     positions: Path | None = None
     """Score on the positions of this file instead: moves or a board in each line, and perhaps the exact score."""
