@@ -16,7 +16,7 @@ from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import question_of
-from alphazero.web.one_file import make_file
+from alphazero.web.one_file import _oracle_of, make_file
 from tests.wasm.engines import with_random_weights
 
 ASK = Path(__file__).with_name("ask.mjs")
@@ -45,6 +45,13 @@ def small_page(name: str) -> str:
             page = make_file(registry.load(name), small_net(name), MARKUP, card, f"/home/somebody/{name}.py")
             path.write_text(page, encoding="utf-8")
     return path.read_text(encoding="utf-8")
+
+
+@functools.cache
+def page_with_solver() -> str:
+    """The page of tic-tac-toe with Connect Four's solver, which answers questions about Connect Four."""
+    solver = json.dumps(_oracle_of(registry.load("connect4")))
+    return small_page("tictactoe").replace('"oracle": null', f'"oracle": {solver}')
 
 
 @functools.cache

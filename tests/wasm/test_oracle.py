@@ -13,7 +13,7 @@ from alphazero.web.message import question_of
 from alphazero.web.searches import Stop
 from games.connect4.solver import KNOWN_PLY
 from tests.wasm.engines import needs_node, random_games
-from tests.wasm.published import ask, on_server, small_page
+from tests.wasm.published import ask, on_server, page_with_solver, small_page
 
 GAME = "connect4"
 
@@ -25,7 +25,7 @@ def compare_results(count: int, most_plies: int) -> None:
     lists = [actions[: int(rng.integers(KNOWN_PLY, min(most_plies, len(actions)) + 1))] for actions in long]
     questions = [{"ask": "oracle", "game": GAME, "actions": actions} for actions in [*lists, long[0]]]
     known = 0
-    for question, (answer,) in zip(questions, ask(small_page(GAME), *questions), strict=True):
+    for question, (answer,) in zip(questions, ask(page_with_solver(), *questions), strict=True):
         assert answer == on_server(GAME, question)
         known += bool(answer["results"])
     assert known > count // 2
@@ -44,11 +44,10 @@ def test_a_thousand_exact_results_are_the_servers():
 
 @needs_node
 def test_the_opening_is_not_known_and_games_without_a_solver_know_nothing():
-    (opening,), (game,) = ask(small_page(GAME), {"ask": "oracle", "actions": [3, 3, 4]}, {"ask": "game", "game": GAME})
+    questions = {"ask": "oracle", "actions": [3, 3, 4]}, {"ask": "game", "game": "tictactoe"}
+    (opening,), (game,) = ask(page_with_solver(), *questions)
     assert opening["results"] == [] and game["oracle"] == {"how": "in", "unit": "move"}
-    (other,), (without,) = ask(
-        small_page("tictactoe"), {"ask": "oracle", "actions": [4]}, {"ask": "game", "game": "tictactoe"}
-    )
+    (other,), (without,) = ask(small_page("tictactoe"), *questions)
     assert other["results"] == [] and not without["oracle"]
 
 
@@ -59,6 +58,7 @@ def review_on_server(question: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 @needs_node
+@pytest.mark.slow
 def test_a_review_judges_by_exact_results_where_they_are_known():
     actions = next(
         actions for actions in random_games(Kernels(registry.load(GAME).game), 20, seed=7) if len(actions) > 25
