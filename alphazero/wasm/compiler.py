@@ -10,7 +10,6 @@ of a `Layout`. So all shapes and addresses are constants in the code, and entry 
 from __future__ import annotations
 
 import functools
-import types as python_types
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -100,17 +99,12 @@ EntryPoint = tuple[Any, tuple[Any, ...]]
 """A function that the page may call: of numbers, made by `compiled_as`; and numba's types of its arguments."""
 
 
-def compiled_as(error_model: str) -> Callable[[python_types.FunctionType], Any]:
+def compiled_as(error_model: str) -> Callable[[Any], Any]:
     """Gives the functions that `functions.rebuilt` wants: they make a Python function part of a module.
 
     `error_model` is numba's: with "python" a division by zero stops the module, with "numpy" it gives inf or nan.
     """
-
-    def compiled(function: python_types.FunctionType) -> Any:
-        options = {"nopython": True, "_nrt": False, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        return _Function(function, targetoptions={**options, "error_model": error_model})
-
-    return compiled
+    return _jit(nopython=True, _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model=error_model)
 
 
 class Layout(Memory):
@@ -161,10 +155,8 @@ def _constant_array(context: Any, builder: Any, kind: Any, array: np.ndarray, ad
     """numba's array with constants for its address, shape and strides."""
     made = context.make_array(kind)(context, builder)
     pointer = ir.Constant(ir.IntType(64), address).inttoptr(made.data.type)
-    shape, strides = (
-        context.get_constant_generic(builder, types.UniTuple(types.intp, array.ndim), numbers)
-        for numbers in (array.shape, array.strides)
-    )
+    numbers = types.UniTuple(types.intp, array.ndim)
+    shape, strides = (context.get_constant_generic(builder, numbers, of) for of in (array.shape, array.strides))
     itemsize = context.get_constant(types.intp, array.itemsize)
     context.populate_array(made, data=pointer, shape=shape, strides=strides, itemsize=itemsize, meminfo=None)
     return made._getvalue()

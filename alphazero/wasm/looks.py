@@ -17,11 +17,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import entr
 
 from alphazero.errors import GameError
 from alphazero.game import Game, Position
 from alphazero.game.board import cells_in_line
-from alphazero.game.kernels import kernels_of
 from alphazero.game.record import words_of
 
 POSITIONS = 2000
@@ -112,19 +112,14 @@ def looks_of(game: Game) -> Looks:
 def some_positions(game: Game, count: int, seed: int) -> Iterator[Position]:
     """Positions of random games, all of each, so that they come with their neighbours."""
     rng, found = np.random.default_rng(seed), 0
-    kernels = kernels_of(game)
     while found < count:
         position = game.start()
-        while True:
+        while not position.terminal:
             yield position
             found += 1
-            if position.terminal:
-                break
-            masks, _, _ = kernels.describe_all(position.state[None])
-            action = int(rng.choice(np.flatnonzero(masks[0])))
-            state, to_play = position.state[None].copy(), np.array([position.to_play], np.int8)
-            kernels.play(state, to_play, np.array([action]))
-            position = Position(game, state[0], int(to_play[0]), (*position.actions, action))
+            position = position.play(int(rng.choice(position.legal_actions)))
+        yield position
+        found += 1
 
 
 def chain_through(cell: int, pieces: Mapping[int, Any], beside: Sequence[Sequence[int]]) -> set[int]:
@@ -251,7 +246,7 @@ def _grown(rows: np.ndarray, labels: np.ndarray, known: np.ndarray, depth: int) 
     bits, counts = known[rows], np.bincount(own)
     if len(kinds) == 1 or depth == MOST_DEPTH:
         return int(kinds[counts.argmax()])
-    ones = bits.T.astype(np.float32) @ np.eye(len(kinds), dtype=np.float32)[own]
+    ones = (bits.T.astype(np.float32) @ np.eye(len(kinds), dtype=np.float32)[own]).astype(np.float64)
     zeros = counts - ones
     useless = (ones.sum(axis=1) == 0) | (zeros.sum(axis=1) == 0)
     if useless.all():
@@ -278,6 +273,4 @@ def _makers(end: Position) -> dict[int, int]:
 
 def _disorder(counts: np.ndarray) -> np.ndarray:
     """The entropy of each row of counts, times their sum."""
-    total = counts.sum(axis=1, keepdims=True)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return -np.nansum(np.where(counts > 0, counts * np.log(counts / total), 0.0), axis=1)
+    return entr(counts).sum(axis=1) - entr(counts.sum(axis=1))

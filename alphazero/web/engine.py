@@ -26,8 +26,6 @@ Answer = dict[str, Any]
 QUICK = ("welcome", "game", "position", "policy", "oracle", "tree", "record", "load")
 WATCHED = ("runs", "run", "run_games", "tournaments", "tournament", "tournament_game")
 SEARCHES = ("move", "analyse", "review")
-Quick = Callable[[object, Question], Answer]
-Search = Callable[[object, Question, Stop], Iterator[Answer]]
 MOST_EDGES = 40
 """Actions at a node of the tree that a page shows, the most visited."""
 
@@ -40,11 +38,11 @@ class Engine:
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
         self.table_named(stage.name)  # mistakes in the names of contestants are told at once
-        self.quick: dict[str, Quick] = {name: getattr(self, f"_{name}") for name in QUICK}
+        self.quick: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in QUICK}
         self.quick |= dict.fromkeys(WATCHED, self._watch)
-        """Questions with one answer, which takes no search."""
-        self.searches: dict[str, Search] = {name: getattr(self, f"_{name}") for name in SEARCHES}
-        """Questions that are answered by a search."""
+        """The answers to questions that take no search, by the name of the question: of a viewer and a `Question`."""
+        self.searches = {name: getattr(self, f"_{name}") for name in SEARCHES}
+        """The answers of searches, one after another: of a viewer, a `Question` and a `Stop`."""
 
     def warm(self) -> None:
         """Loads and compiles all that the first move and the first analysis of the page's game need."""
@@ -71,9 +69,6 @@ class Engine:
                 self._tables[name] = Table(stage)
             return self._tables[name]
 
-    def _table(self, question: Question) -> Table:
-        return self.table_named(question.game)
-
     # --- quick questions ---
 
     def _welcome(self, viewer: object, question: Question) -> Answer:
@@ -85,19 +80,19 @@ class Engine:
         }  # fmt: skip
 
     def _game(self, viewer: object, question: Question) -> Answer:
-        return self._table(question).fields()
+        return self.table_named(question.game).fields()
 
     def _position(self, viewer: object, question: Question) -> Answer:
-        table = self._table(question)
+        table = self.table_named(question.game)
         return table.position_fields(table.position(question))
 
     def _policy(self, viewer: object, question: Question) -> Answer:
-        table = self._table(question)
+        table = self.table_named(question.game)
         seat, _, generation = table.seat(question)
         return policy_of(seat, generation, table.position(question))
 
     def _oracle(self, viewer: object, question: Question) -> Answer:
-        table = self._table(question)
+        table = self.table_named(question.game)
         return {"results": table.results(table.position(question))}
 
     def _tree(self, viewer: object, question: Question) -> Answer:
@@ -113,7 +108,7 @@ class Engine:
         return {**fields, "path": question.path, "actions": position.actions, "mover": position.to_play}
 
     def _record(self, viewer: object, question: Question) -> Answer:
-        return {"text": self._table(question).record_text(question)}
+        return {"text": self.table_named(question.game).record_text(question)}
 
     def _load(self, viewer: object, question: Question) -> Answer:
         record = parse_record(question.text.encode(errors="replace"), "the file")
@@ -133,12 +128,12 @@ class Engine:
     # --- searches ---
 
     def _move(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
-        table = self._table(question)
+        table = self.table_named(question.game)
         seat, step, generation = table.seat(question)
         yield choose(seat, step, generation, table.position(question), question.seed, stop)
 
     def _analyse(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
-        table = self._table(question)
+        table = self.table_named(question.game)
         seat, _, generation = table.seat(question)
         position, tree = table.position(question), self.trees.get((viewer, question.side))
         if tree is None or tree.key != (table.game.name, seat.id, seat.net(generation)) or question.fresh:
@@ -149,7 +144,7 @@ class Engine:
         yield from tree.grow(position, question.limit, stop)
 
     def _review(self, viewer: object, question: Question, stop: Stop) -> Iterator[Answer]:
-        table = self._table(question)
+        table = self.table_named(question.game)
         analysis = None
         if question.player:
             seat, _, generation = table.seat(question)

@@ -17,7 +17,6 @@ from fastapi.requests import HTTPConnection
 from fastapi.responses import PlainTextResponse, RedirectResponse
 
 App = Callable[[Any, Any, Any], Awaitable[None]]
-Send = Callable[[Any], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 HEADERS = {
     "Content-Security-Policy": (
@@ -31,7 +30,6 @@ HEADERS = {
     "Cache-Control": "no-cache",
 }
 """Headers of every answer: nothing is loaded from elsewhere, no script stands in the page, no other page frames it."""
-REFUSED = 403
 POLICY = 1008
 """The websocket code of a connection that is refused."""
 
@@ -46,7 +44,7 @@ class Guard:
         self._hosts = allowed_hosts(host)
         self._port, self._any_address = port, host in ("0.0.0.0", "::")
 
-    async def __call__(self, scope: Any, receive: Any, send: Send) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Callable[[Any], Awaitable[None]]) -> None:
         if scope["type"] not in ("http", "websocket"):
             await self._app(scope, receive, send)
             return
@@ -55,14 +53,21 @@ class Guard:
             if scope["type"] == "websocket":
                 await WebSocket(scope, receive, send).close(POLICY, fault)
                 return
-            answer = PlainTextResponse(fault, REFUSED)
+            answer = PlainTextResponse(fault, 403)
         elif self._token and scope["type"] == "http" and "token" in asked.query_params:
             # the token is kept in a cookie, and the browser sent to the address without it. Strict would withhold the
             # cookie from the page that another site's link leads to. Lax gives it to such links alone, which are GETs
             # of files and change nothing; a websocket of another site is refused by its Origin.
             cookie = f"{self._cookie}={self._token}; HttpOnly; SameSite=Lax; Path=/"
             answer = RedirectResponse("/", 303, {"Set-Cookie": cookie, "Cache-Control": "no-store"})
-        await answer(scope, receive, _with_headers(send))
+
+        async def send_with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                added = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
+                message = {**message, "headers": list({**added, **dict(message.get("headers", ()))}.items())}
+            await send(message)
+
+        await answer(scope, receive, send_with_headers)
 
     def _fault(self, asked: HTTPConnection) -> str:
         """The reason to refuse a request; empty if there is none."""
@@ -111,15 +116,3 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
     except ValueError:
         return None
     return getattr(found, "ipv4_mapped", None) or found
-
-
-def _with_headers(send: Send) -> Send:
-    """Adds HEADERS to the answer."""
-
-    async def sending(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            added = {name.lower().encode(): value.encode() for name, value in HEADERS.items()}
-            message = {**message, "headers": list({**added, **dict(message.get("headers", ()))}.items())}
-        await send(message)
-
-    return sending

@@ -217,9 +217,8 @@ def slider_of(card: Mapping[str, Any]) -> Slider:
             if re.fullmatch("[0-9]{1,7}", step) and isinstance(figures, Mapping) and figures:
                 name, value = next(iter(figures.items()))
                 if is_figure(value):
-                    said = f"{name.replace('_', ' ')} {value:.1%}"
-                    if name.endswith("_accuracy"):
-                        said = f"accuracy {value:.1%} on solved positions"
+                    solved = f"accuracy {value:.1%} on solved positions"
+                    said = solved if name.endswith("_accuracy") else f"{name.replace('_', ' ')} {value:.1%}"
                     words.setdefault(int(step), []).append(said)
     match = matches[-1] if isinstance(matches, list) and matches else None  # against the strongest opponent
     if isinstance(match, Mapping) and is_figure(match.get("score")):

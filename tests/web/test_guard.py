@@ -6,11 +6,7 @@ import asyncio
 import contextlib
 import http.client
 import ipaddress
-import os
 import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from websockets.exceptions import InvalidStatus
@@ -18,6 +14,8 @@ from websockets.sync.client import connect
 
 import alphazero.web.connection
 import alphazero.web.server
+from alphazero.commands import serve
+from alphazero.commands.shared import run_command
 from alphazero.web.connection import BoundedConnection
 from alphazero.web.guard import HEADERS, Guard, allowed_hosts, is_loopback
 from alphazero.web.server import read_page
@@ -241,13 +239,10 @@ def test_the_page_loads_nothing_from_elsewhere_and_parses_no_markup():
             assert " style=" not in text and " on" not in text.partition("<body>")[2].replace(" on the", "")
 
 
-def test_a_taken_port_is_told_in_a_sentence(server, tmp_path: Path):
-    done = subprocess.run(
-        [sys.executable, "-m", "alphazero", "serve", "--game", "tictactoe", "--port", str(server.port), "--no-browser"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-    )  # fmt: skip
-    assert done.returncode == 2 and done.stderr.count("\n") == 1 and "another program has it" in done.stderr
+def test_a_taken_port_is_told_in_a_sentence(server, capsys):
+    assert run_command(serve.main, ["--game", "tictactoe", "--port", str(server.port), "--no-browser"]) == 2
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "another program has it" in told
 
 
 # --- connections that ask for nothing ---
