@@ -20,6 +20,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
 from alphazero.errors import NetError, is_out_of_memory
+from alphazero.game.kernels import kernel, of_fixed_types
 
 MOST_ERROR = 1e-3
 """Beyond this, in proportion to numbers above 1, an answer is another one, and not rounded otherwise."""
@@ -216,3 +217,39 @@ def count_flops(module: nn.Module, observations: Tensor) -> int:
     with torch.no_grad(), Watch(note):
         copied(observations[:1])
     return sum(counts)
+
+
+def to_priors(logits: np.ndarray, values: np.ndarray, legal_masks: np.ndarray) -> None:
+    """Turns `logits float32[n, A]` into priors, 0 where `legal_masks bool[n, A]` is false; cuts values to [-1, 1].
+
+    Both in place. A tenth of the time that torch takes, which counts beside a small network.
+    """
+    _normalize(logits, values, checked_masks(legal_masks, logits.shape))
+
+
+def checked_masks(legal_masks: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """`bool` of that shape; raises NetError for another one, as compiled code would read beyond the end."""
+    masks = np.ascontiguousarray(legal_masks, bool)
+    if masks.shape != tuple(shape):
+        raise NetError(f"legal masks must have the policy's shape {list(shape)}, not {list(masks.shape)}")
+    return masks
+
+
+@kernel
+def normalize(logits, values, legal_masks):
+    """Does the work of `to_priors`."""
+    for i in range(len(logits)):
+        most, total = np.float32(-np.inf), np.float32(0.0)
+        for action in range(logits.shape[1]):
+            if legal_masks[i, action] and logits[i, action] > most:
+                most = logits[i, action]
+        for action in range(logits.shape[1]):
+            logits[i, action] = np.exp(logits[i, action] - most) if legal_masks[i, action] else np.float32(0.0)
+            total += logits[i, action]
+        for action in range(logits.shape[1]):
+            if legal_masks[i, action]:
+                logits[i, action] /= total
+        values[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
+
+
+_normalize = of_fixed_types(normalize)

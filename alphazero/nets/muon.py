@@ -19,8 +19,6 @@ MUON_RATE = 3.0
 the best of 1, 3, 6 and 10 in docs/ablations.md."""
 ADAM_MOMENTS = "exp_avg", "exp_avg_sq"
 """AdamW's two running means of each parameter."""
-ADAM_BETAS, ADAM_EPSILON = (0.9, 0.999), 1e-8
-"""As in Kingma and Ba 2015."""
 MOMENTUM = 0.95
 COEFFICIENTS = 3.4445, -4.7750, 2.0315
 """Coefficients of x, x^3 and x^5: five rounds bring all singular values near 1 (Jordan et al. 2024)."""
@@ -79,12 +77,12 @@ class Optimizer:
             torch._foreach_sub_(matrices, list(update * (rate * length)))
 
         list(each(move, self._groups, self._stacks))
-        # a function, since the class AdamW imports torch's compiler, which takes a second
+        # a function, since the class AdamW imports torch's compiler, which takes a second (Kingma and Ba 2015)
         with torch.no_grad():
             adamw(
                 list(self.others), [found[parameter] for parameter in self.others], self.moments[0], self.moments[1],
-                [], self.adam_steps, fused=True, amsgrad=False, beta1=ADAM_BETAS[0], beta2=ADAM_BETAS[1],
-                lr=learning_rate, weight_decay=0.0, eps=ADAM_EPSILON, maximize=False,
+                [], self.adam_steps, fused=True, amsgrad=False, beta1=0.9, beta2=0.999,
+                lr=learning_rate, weight_decay=0.0, eps=1e-8, maximize=False,
             )  # fmt: skip
 
     def state(self) -> Iterator[tuple[str, Tensor, Tensor]]:

@@ -202,12 +202,12 @@ class _NormRelu(torch.autograd.Function):
         norm.num_batches_tracked.add_(1)
         x = x.contiguous(memory_format=torch.channels_last)
         y = torch.empty_like(x)
-        rows, affine = _rows(x), _arrays(scale, shift)
+        rows, affine = _rows(x), (scale.detach().numpy(), shift.detach().numpy())
         normalize, _ = _KERNELS[x.dtype]
         moments = np.empty_like(affine[0]), np.empty_like(affine[0])
         normalize(
             rows, rows if added is None else _rows(added.to(x.dtype)), added is not None, affine,
-            _arrays(norm.running_mean, norm.running_var), norm.momentum, norm.eps, moments,
+            (norm.running_mean.numpy(), norm.running_var.numpy()), norm.momentum, norm.eps, moments,
             *scratch_space(len(affine[0])), _rows(y),
         )  # fmt: skip
         ctx.save_for_backward(x, y)
@@ -226,10 +226,6 @@ class _NormRelu(torch.autograd.Function):
             *scratch_space(len(to_affine[0])), to_affine, _rows(to_x), _rows(to_added), ctx.with_added,
         )  # fmt: skip
         return to_x, to_added if ctx.with_added else None, *map(torch.from_numpy, to_affine), None
-
-
-def _arrays(first: Tensor, second: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    return first.detach().numpy(), second.detach().numpy()
 
 
 def _rows(x: Tensor) -> np.ndarray:

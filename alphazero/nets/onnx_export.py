@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,8 +40,10 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     module = net.frozen_float().cpu()
     module.register_forward_hook(lambda module, given, answer: (answer[0], answer[1].reshape(-1).clamp(-1, 1)))
     observations, legal = _random_positions(game, NUM_CHECKED)
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # the converter's own log
     try:
-        with without_warnings(), _quiet():  # the converter uses deprecated names itself
+        with without_warnings():  # it uses deprecated names itself
             program = torch.onnx.export(
                 module, (torch.from_numpy(observations[:2]),), dynamo=True, verbose=False,
                 input_names=["observations"], output_names=["policy_logits", "values"],
@@ -52,6 +53,8 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
         raise NetError(
             f"this network cannot be written as ONNX: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
         ) from error
+    finally:
+        logging.disable(before)
     assert program is not None
     model = program.model_proto
     if not model.graph.input[0].type.tensor_type.shape.dim[0].dim_param:  # the converter says nothing
@@ -75,17 +78,6 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
             f"the ONNX file's answers differ from torch's by {largest:.2g}, which is more than {TOLERANCE:g}"
         )
     return content, largest
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silences the converter's own log."""
-    before = logging.root.manager.disable
-    logging.disable(logging.WARNING)
-    try:
-        yield
-    finally:
-        logging.disable(before)
 
 
 def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], legal: np.ndarray) -> float:

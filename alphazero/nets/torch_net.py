@@ -22,15 +22,16 @@ from alphazero.nets.any_module import (
     CannotConvert,
     answers_of,
     check_module,
+    checked_masks,
     choose_form,
     count_flops,
     forward,
     frozen_copy,
     lay_out,
     to_arrays,
+    to_priors,
 )
 from alphazero.nets.devices import INFERENCES, bf16_pays, check_device, has_amx, say_once, usual_torch
-from alphazero.nets.kernels.layer_kernels import checked_masks, to_priors
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread

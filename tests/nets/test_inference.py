@@ -17,10 +17,9 @@ import alphazero as az
 from alphazero.catalogue import registry
 from alphazero.errors import InvalidSetting, NetError, RunFolderError, UnknownName
 from alphazero.nets import torch_net
-from alphazero.nets.any_module import CannotConvert
+from alphazero.nets.any_module import CannotConvert, to_priors
 from alphazero.nets.devices import INFERENCE_VARIABLE, describe_inference, say_once, want_inference, wanted_inference
 from alphazero.nets.kernels import openvino as inference_openvino
-from alphazero.nets.kernels.layer_kernels import to_priors
 from alphazero.nets.kernels.openvino import OpenVinoInference, parts_of
 from alphazero.nets.torch_net import Inference, TorchNet, fastest
 from alphazero.players.contestants import load_net

@@ -14,8 +14,7 @@ from torch import nn
 
 import alphazero as az
 from alphazero.errors import CheckpointError
-from alphazero.nets.any_module import fold
-from alphazero.nets.kernels.layer_kernels import to_priors
+from alphazero.nets.any_module import fold, to_priors
 from alphazero.nets.resnet import make_net
 from alphazero.nets.torch_net import TorchCudaEvaluator, TorchNet
 from games.connect4.game import Connect4

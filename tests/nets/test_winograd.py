@@ -15,7 +15,7 @@ from alphazero.errors import NetError
 from alphazero.game.functions import fingerprint
 from alphazero.nets.any_module import CannotConvert
 from alphazero.nets.convolutions import fastest
-from alphazero.nets.kernels import layer_kernels, winograd_kernels
+from alphazero.nets.kernels import winograd, winograd_kernels
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference, filters_at_points
 from alphazero.nets.kernels.winograd_kernels import POINTS, matrices, tile_length
@@ -232,19 +232,19 @@ def test_without_compiled_code_the_kernels_are_not_used(monkeypatch):
 
 def test_what_is_kept_on_disk_knows_the_vector_code(monkeypatch):
     """Compiled code is found by a name that says all that went into it, also what an intrinsic writes."""
-    before = fingerprint(layer_kernels.convolve)
+    before = fingerprint(winograd.convolve)
     monkeypatch.setattr(winograd_kernels, "LANES", 4)
-    assert fingerprint(layer_kernels.convolve) != before
+    assert fingerprint(winograd.convolve) != before
     monkeypatch.undo()
     monkeypatch.setattr(winograd_kernels, "_fma", lambda builder, a, b, c: builder.fadd(builder.fmul(a, b), c))
-    assert fingerprint(layer_kernels.convolve) != before
+    assert fingerprint(winograd.convolve) != before
     monkeypatch.undo()
     monkeypatch.setattr(winograd_kernels, "_vector", winograd_kernels.ir.VectorType(winograd_kernels.ir.FloatType(), 2))
-    assert fingerprint(layer_kernels.convolve) != before
+    assert fingerprint(winograd.convolve) != before
     monkeypatch.undo()
-    assert fingerprint(layer_kernels.convolve) == before
+    assert fingerprint(winograd.convolve) == before
     monkeypatch.setattr(winograd_kernels, "POINTS", {3: (0, 1, -1, 3)})
-    assert fingerprint(layer_kernels.convolve) != before
+    assert fingerprint(winograd.convolve) != before
 
 
 class Headed(nn.Module):

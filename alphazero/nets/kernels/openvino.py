@@ -92,7 +92,10 @@ class OpenVinoInference:
         count, at = len(observations), 0
         logits = values = np.empty(0, np.float32)
         for size in parts_of(max(count, 1), self._new_size):  # no position has an answer of no rows
-            compiled = self._take(size)
+            try:
+                compiled = self._idle[size].pop()
+            except IndexError:  # other threads use all of that size
+                compiled = self._compile(size, self._precision)
             if at == 0:
                 logits = np.empty((count, compiled.logits.shape[1]), np.float32)
                 values = np.empty(count, np.float32)
@@ -154,13 +157,6 @@ class OpenVinoInference:
                     user.replace_source_output(constant.output(0))
         return model, arrays
 
-    def _take(self, size: int) -> _Compiled:
-        """A network of that size that no other thread uses."""
-        try:
-            return self._idle[size].pop()
-        except IndexError:
-            return self._compile(size, self._precision)
-
     def _compile(self, size: int, precision: str) -> _Compiled:
         with self._lock:
             model = self._model.clone()
@@ -200,19 +196,17 @@ def parts_of(count: int, new_size: int) -> tuple[int, ...]:
     `new_size` rows more.
     """
     whole = count // SIZES[0]
-    return (SIZES[0],) * whole + _parts_of_rest(count % SIZES[0], SIZES[0] if whole else 0, new_size)
+    return (SIZES[0],) * whole + _parts_of_rest(count % SIZES[0], SIZES[0] if whole else 0, new_size)[1]
 
 
 @functools.cache
-def _parts_of_rest(count: int, before: int, new_size: int) -> tuple[int, ...]:
-    """The same for fewer rows than SIZES[0], after a call of `before` rows; 0: it is the first."""
+def _parts_of_rest(count: int, before: int, new_size: int) -> tuple[int, tuple[int, ...]]:
+    """The same for fewer rows than SIZES[0], after a call of `before` rows (0: none), behind the time that it takes."""
     if count <= 0:
-        return ()
-    rests = ((size, _parts_of_rest(count - size, size, new_size)) for size in SIZES if size <= before or not before)
-    return min(((size, *rest) for size, rest in rests), key=lambda parts: _cost(parts, before, new_size))
-
-
-def _cost(parts: tuple[int, ...], before: int, new_size: int) -> int:
-    """The time that the parts take, in rows of a large batch."""
-    changes = sum(size != last for size, last in zip(parts, (before, *parts), strict=False))
-    return sum(parts) + len(parts) + new_size * changes
+        return 0, ()
+    ways = []
+    for size in SIZES:
+        if size <= before or not before:
+            time, rest = _parts_of_rest(count - size, size, new_size)
+            ways.append((time + size + 1 + new_size * (size != before), (size, *rest)))
+    return min(ways, key=lambda way: way[0])
