@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, InvalidSetting, printable
+from alphazero.errors import InputError, InvalidSetting
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
 from alphazero.players.net_players import SearchPlayer
@@ -57,7 +57,7 @@ class Server:
         """The start position and the one after each `play` and `genmove`; a pass left out has no entry of its own."""
         self._analyses: dict[int, Analysis] = {}
         """Prepared searches by their number of simulations."""
-        self._commands = self._protocol() | (self._rules() if self._points else {})
+        self._commands = self._protocol()
         self._names = sorted([*self._commands, "quit", *(ANALYSES if isinstance(player, SearchPlayer) else [])])
 
     @property
@@ -89,7 +89,16 @@ class Server:
     def _protocol(self) -> dict[str, Command]:
         offers = ["plist/Best Move/reg_genmove %c", "string/Board/showboard", "string/Result/final_score"]
         offers += ["plist/Legal Moves/gogui-rules_legal_moves"] if self._points else []
+        rules: dict[str, Command] = {  # by which GoGui learns a game that it does not know
+            "gogui-rules_game_id": lambda words: self._words.name.lower(),
+            "gogui-rules_board_size": lambda words: str(self._words.rows),
+            "gogui-rules_board": lambda words: _diagram(self.position, self._points, self._words.rows),
+            "gogui-rules_legal_moves": self._legal_moves,
+            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
+            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
+        }
         return {
+            **(rules if self._points else {}),
             "protocol_version": lambda words: "2",
             "name": lambda words: f"alphazero {self._player.name}",
             "version": lambda words: __version__,
@@ -114,17 +123,6 @@ class Server:
             "time_left": lambda words: "",
             "gogui-analyze_commands": lambda words: "\n".join(offers),
             "hexgui-analyze_commands": lambda words: "\n".join(offers),
-        }
-
-    def _rules(self) -> dict[str, Command]:
-        """GoGui learns from these the rules of a game that it does not know."""
-        return {
-            "gogui-rules_game_id": lambda words: self._words.name.lower(),
-            "gogui-rules_board_size": lambda words: str(self._words.rows),
-            "gogui-rules_board": lambda words: _diagram(self.position, self._points, self._words.rows),
-            "gogui-rules_legal_moves": self._legal_moves,
-            "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
-            "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
         }
 
     # --- the board ---
@@ -233,7 +231,7 @@ class Server:
                 self._positions.append(position.play(action))
                 self._say(f"play {self._words.vertex(position, action)}\n")
         except InputError as error:  # the answer has begun: it can be no refusal any more
-            print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
+            print(f"error: {error}", file=sys.stderr)
         self._say("\n")
 
 
