@@ -1,4 +1,4 @@
-"""What needs packages or folders that may not be here: the page in the browser, and a cluster."""
+"""The parts that need packages or folders which may not be here: the page in the browser, and a cluster."""
 
 from __future__ import annotations
 
