@@ -49,7 +49,7 @@ class Transformer(torch.nn.Module):
         return self.policy(squares).squeeze(2), torch.tanh(self.value(squares.mean(dim=1))).squeeze(1)
 
 
-@pytest.mark.parametrize("module", [Perceptron, Transformer])
+@pytest.mark.parametrize("module", [pytest.param(Perceptron, marks=pytest.mark.slow), Transformer])
 def test_any_torch_module_learns_is_saved_loaded_and_plays(module):
     run = az.train("tictactoe", net=module, generations=1, **SMALL)
     again = az.load_net(run.folder, "tictactoe", net=module)
@@ -191,11 +191,11 @@ def perfect(position):
 
 run = az.train(
     Subtraction, generations=1, net={"blocks": 1, "channels": 8}, search={"num_simulations": 4},
-    self_play={"games_per_generation": 16, "num_slots": 8}, gate={"enabled": False}, evaluation={"opponents": ()},
+    self_play={"games_per_generation": 8, "num_slots": 8}, gate={"enabled": False}, evaluation={"opponents": ()},
     threads=1,
 )
-found = az.search(Subtraction().position([2, 2, 2, 2, 2]), run.net, simulations=300)
-print(run.generation, found.best, az.match(perfect, "mcts:20", Subtraction, games=20).losses)
+found = az.search(Subtraction().position([2, 2, 2, 2, 2]), run.net, simulations=100)
+print(run.generation, found.best, az.match(perfect, run.net, Subtraction, games=20, simulations=20).losses)
 """
 
 
@@ -206,7 +206,7 @@ def test_a_game_defined_in_a_notebook_is_trained_searched_and_played(capsys):
 
 def test_a_position_at_the_end_of_its_game_is_refused():
     over = az.load_game("connect4").position("1213141")
-    net = az.load_net("best", "connect4")
+    net = az.load_net("beginner", "connect4")
     for ask in (az.search, az.evaluate):
         with pytest.raises(az.errors.IllegalAction, match="the game is over"):
             ask(over, net)
@@ -214,7 +214,7 @@ def test_a_position_at_the_end_of_its_game_is_refused():
 
 def test_contestants_of_every_kind_and_games_that_can_be_replayed():
     game = az.load_game("connect4")
-    net = az.load_net("best", game)
+    net = az.load_net("beginner", game)
     result = az.match(net, lambda position: position.legal_actions[0], game, games=6, simulations=8)
     assert (result.wins, result.draws, result.losses) == (6, 0, 0) and result.score == 1.0
     low, high = result.interval
@@ -223,7 +223,7 @@ def test_contestants_of_every_kind_and_games_that_can_be_replayed():
         end = record.positions(game)[-1]
         assert end.terminal and end.outcome == (1 if number % 2 == 0 else -1)
         assert record.contestants[number % 2] == "net"
-    same = az.match("best", lambda position: position.legal_actions[0], game, games=6, simulations=8)
+    same = az.match("beginner", lambda position: position.legal_actions[0], game, games=6, simulations=8)
     assert [record.moves for record in same.games] == [record.moves for record in result.games]
     assert "wins            6" in str(result) and repr(result).startswith("<Match of net against <lambda>: 6 wins")
 

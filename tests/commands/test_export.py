@@ -24,7 +24,7 @@ def run_export(*arguments: object) -> int:
 
 
 def test_the_file_answers_as_torch_does(tmp_path, capsys):
-    path, game, net = tmp_path / "net.onnx", "connect4", "best"
+    path, game, net = tmp_path / "net.onnx", "connect4", "beginner"
     assert run_export(net, path, "--game", game) == 0
     said = capsys.readouterr().out
     assert f"{path} is written" in said and "in 1,000 positions it differs from torch" in said

@@ -20,14 +20,22 @@ MADE = "connect4.html", "othello.html", "hex.html"
 PAGES = [README, ROOT / "CONTRIBUTING.md", ROOT / "pretrained" / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 # a run of a few games without a gate
-FEW = 'gate={"enabled": False}, self_play={"games_per_generation": 16, "num_slots": 8}'
+NET = 'net={"blocks": 1, "channels": 8}'
+FEW = (
+    'evaluation={"opponents": ()}, gate={"enabled": False}, search={"num_simulations": 8}, '
+    'self_play={"games_per_generation": 16, "num_slots": 8}'
+)
 TINY = (
-    'generations=1, net={"blocks": 1, "channels": 8}, search={"num_simulations": 8}, evaluation={"opponents": ()}, '
+    f"generations=1, {NET}, "
+    'search={"num_simulations": 8}, evaluation={"opponents": ()}, '
     'self_play={"games_per_generation": 16, "num_slots": 8}, gate={"games": 4}'
 )
 SMALLER = {
-    'evaluation={"opponents": ()}': f'evaluation={{"opponents": ()}}, {FEW}',
-    "generations=2)": f'generations=2, evaluation={{"opponents": ()}}, {FEW})',
+    'evaluation={"opponents": ()}': FEW,
+    "generations=2)": f"generations=1, {FEW})",
+    "targets=half_and_half": f"targets=half_and_half, {NET}",
+    'az.train("tictactoe", generations': f'az.train("tictactoe", {NET}, generations',
+    "stop=stop": f"stop=stop, {NET}",
     "Timer(5.0": "Timer(0.5",
     "minutes=3": TINY,
     "minutes=2": TINY,
@@ -110,8 +118,6 @@ def test_the_programs_of_all_pages_run(tmp_path: Path):
     """In one process, since each would load torch anew; in an empty folder, with smaller numbers."""
     texts = [(name_of(page), program) for page in PAGES for program in programs(page)]
     whole = [text for text in texts if not any(other[1] != text[1] and other[1].startswith(text[1]) for other in texts)]
-    cells = nbformat.read(TUTORIALS[0], as_version=4).cells
-    whole.append((name_of(TUTORIALS[0]), "\n".join(cell.source for cell in cells if cell.cell_type == "code")))
     smaller = [(page, made_smaller(program)) for page, program in whole]
     assert {page for page, _ in smaller} >= {"README.md", "docs/guides/networks.md", "docs/guides/resuming.md"}
     done = subprocess.run(
