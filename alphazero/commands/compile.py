@@ -20,7 +20,6 @@ from alphazero.doctor.findings import show_bytes
 from alphazero.errors import InputError, UnknownName
 from alphazero.machine import count_cores
 from alphazero.progress import Progress
-from alphazero.settings import check_ranges
 from alphazero.storage import kernel_cache
 
 WORDS = (
@@ -59,11 +58,8 @@ class CompileConfig:
     level: str = ""
     """x86-64-v3 (nearly all since 2013), x86-64-v4 (with AVX-512) or generic (all of this machine's architecture).
     Empty: the highest of them that this machine is."""
-    threads: int = 0
-    """Games to compile at once; 0 = one for each core."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, threads=(0, 1024))
         for name in self.games:
             if name not in registry.NAMES:
                 raise UnknownName("shipped game", name, registry.NAMES)
@@ -75,7 +71,7 @@ def main(argv: list[str]) -> None:
     config = parse(CompileConfig, argv, command="compile")
     level = config.level or kernel_cache.levels_here()[0]
     first, *others = games = config.games or registry.NAMES
-    with Progress("compiling") as progress, ThreadPoolExecutor(config.threads or count_cores()) as pool:
+    with Progress("compiling") as progress, ThreadPoolExecutor(count_cores()) as pool:
         progress.show(0.0, first)
         _compile(first, level)  # with all kernels that know no game, which the others then find
         for i, game in enumerate(pool.map(lambda game: _compile(game, level), others), 1):

@@ -1,7 +1,4 @@
-"""The command `alphazero`: finds the command that its first word names, and runs it.
-
-The list of commands is here, so that `alphazero --help` imports none of them.
-"""
+"""The command `alphazero`: lists its commands without an import of them, and runs the one that is named."""
 
 from __future__ import annotations
 
@@ -57,8 +54,7 @@ alphazero COMMAND --help shows the options of a command. Two commands to begin w
 def main(argv: Sequence[str] | None = None, script: str = "") -> int:
     """Runs the command that `argv` names, and returns the exit code.
 
-    Without `argv` the process is ours, from here to its end: the words are those of the command line, behind the name
-    of the command that a `script` stands for.
+    Without `argv` the process is ours, and the words are the command that a `script` stands for and the command line.
     """
     try:
         return _run(argv, script)

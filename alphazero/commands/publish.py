@@ -165,10 +165,7 @@ def history_of(path: Path, generation: int, saved: Mapping[str, Any], loaded: Lo
 
 
 def narrowed(tensors: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Matrices and filters in float16, which makes the file half as large; `TorchNet.load` takes them for float32.
-
-    Tensors with one dimension are small and stay as they are, and so do those with a number that float16 cannot hold.
-    """
+    """Matrices and filters in float16, which halves the file, but for those with a number that float16 cannot hold."""
     most, found = np.finfo(np.float16).max, dict(tensors)
     for name, array in tensors.items():
         if array.dtype == np.float32 and array.ndim > 1 and np.abs(array).max(initial=0) <= most:

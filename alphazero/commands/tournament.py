@@ -84,10 +84,7 @@ def play_and_report(
     folder: Path, tournament: Tournament, loaded: LoadedGame, threads: int, config: TournamentOptions, way_on: str,
     ladder: Ladder | None = None,
 ) -> None:  # fmt: skip
-    """Plays the games that are missing, writes the reports, prints the table and `way_on`, what to do next.
-
-    After an interruption it shows the table so far and says how to go on. Only a `ladder`'s own contestants are shown.
-    """
+    """Plays the games that are missing, writes the reports, prints the table and `way_on`, what to do next."""
     if config.anchor is not None and config.anchor not in tournament.contestants:
         raise InvalidSetting(f"--anchor names {quote(config.anchor)}, who takes no part: name one of the contestants")
 

@@ -1,7 +1,4 @@
-"""Child processes: workers of ours, which end when their parent is gone, and programs of others.
-
-Where this process ends without cleaning up, it kills both first.
-"""
+"""Child processes, which end with this one: workers of ours, and programs of others."""
 
 from __future__ import annotations
 
@@ -33,10 +30,7 @@ _programs: weakref.WeakSet[subprocess.Popen[str]] = weakref.WeakSet()
 
 
 def start_worker(work: Callable[..., object], ours: Connection, theirs: Connection, *shared: Any) -> SpawnProcess:
-    """A process of Python's that calls `work(theirs, *shared)`, where `ours` and `theirs` are the ends of a pipe.
-
-    Before that it runs the file of this program, so that it finds what the file defines.
-    """
+    """A process that runs the file of this program and calls `work(theirs, *shared)`; `ours` is its other end."""
     context = multiprocessing.get_context("spawn")  # a fork would take over locks of torch's and numba's threads
     process = context.Process(target=_begin, args=(main_of_workers(), theirs, *shared), daemon=True)
     # it gets our path later, current folder or not
@@ -48,10 +42,7 @@ def start_worker(work: Callable[..., object], ours: Connection, theirs: Connecti
 
 
 def main_of_workers() -> dict[str, Any]:
-    """The file or module of this program, which workers run, as `spawn.prepare` takes it.
-
-    It is empty if there is none, as for a program that was typed in or piped in.
-    """
+    """The file or module of this program, as `spawn.prepare` takes it; empty for one that was typed or piped in."""
     found = {key: value for key, value in spawn.get_preparation_data("").items() if key.startswith("init_main")}
     path, name = found.get("init_main_from_path"), found.get("init_main_from_name", "")
     return {} if (path and not os.path.isfile(path)) or name.split(".")[-1] == "__main__" else found

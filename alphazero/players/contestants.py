@@ -1,4 +1,4 @@
-"""From a name on the command line to a player; docs/guides/contestants.md lists the names and their settings.
+"""From a contestant's text (docs/guides/contestants.md) to a player.
 
 A text is a contestant of that name if the part before its first `:` is a known name. Otherwise it is a path, and `:`
 with digits at its end is the generation: write `./random` for a run folder called `random`. The FUNCTION of

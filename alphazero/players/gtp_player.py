@@ -1,8 +1,7 @@
 """A program that speaks the Go Text Protocol as a player: `gtp:"gnugo --mode gtp"`.
 
 https://www.lysator.liu.se/~gunnar/gtp/gtp2-spec-draft2/gtp2-spec.html. Commands have no ids, since not all engines
-know them; ids in answers are ignored. The engine is sent only the moves that it does not know yet. If a game does not
-go on from them, the engine is sent the whole game again.
+know them; ids in answers are ignored. The engine is sent the moves that it does not know yet, else the whole game.
 """
 
 from __future__ import annotations

@@ -35,10 +35,7 @@ MAX_EDGES = 1 << 25
 
 
 class _NetPlayer(Player):
-    """Splits positions over as many threads as there are `evaluators`, each with its own.
-
-    `use_threads(1)` is called in each, so that a network stays on its thread.
-    """
+    """Splits positions over a thread for each of the `evaluators`; `use_threads(1)` keeps a network on its own."""
 
     def __init__(
         self,
@@ -143,10 +140,7 @@ class SearchPlayer(_NetPlayer):
         return Analysis(self._kernels, config, evaluate)
 
     def choose_after(self, analysis: Analysis, game: int, ply: int) -> int:
-        """The action for an analysed position: that of the best line, or one drawn at the player's temperature.
-
-        If all lines are proven losses and other actions are left, it is the one of these with the highest prior.
-        """
+        """The action of the best line, or one drawn at the temperature; if all lines lose, the best of the others."""
         found, best = analysis.result(), np.array([analysis.lines()[0].action])
         if found.policy[0, best[0]] == 0.0:  # nothing that was visited is worth playing
             best = found.actions

@@ -1,7 +1,4 @@
-"""Players: positions in, actions out.
-
-A player keeps nothing between calls, and its randomness is a function of (seed, game, ply) alone.
-"""
+"""Players: positions in, actions out; nothing is kept between calls, and chance depends on (seed, game, ply) alone."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_nothing_is_compiled_where_a_game_was_compiled_ahead(tmp_path: Path):
 
 @pytest.mark.parametrize(
     ("words", "named"),
-    [(["my_game.py"], "my_game.py"), (["--level", "x87"], "x87"), (["--threads", "-1"], "--threads")],
+    [(["my_game.py"], "my_game.py"), (["--level", "x87"], "x87")],
 )
 def test_what_cannot_be_compiled_ahead_is_refused(words: list[str], named: str, capsys: pytest.CaptureFixture[str]):
     assert run_command(command.main, words) == 2
