@@ -151,6 +151,7 @@ def _home(name: str) -> str:
 
 def _directive(name: str) -> str:
     options = f'heading: "az.{name}", toc_label: "az.{name}", show_root_heading: true, heading_level: 3'
+    options += ", inherited_members: true" * (name == "Match")
     return f"::: {_home(name)}\n    options: {{{options}}}"
 
 

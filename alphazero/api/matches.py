@@ -26,8 +26,8 @@ from alphazero.progress import showing
 from alphazero.settings import check_range, plain
 
 
-@dataclass(frozen=True)
-class Match:
+@dataclass(frozen=True, kw_only=True)
+class Match(MatchResult):
     """The result of a match, as the first contestant sees it; `print` gives the whole report.
 
     >>> import alphazero as az
@@ -39,46 +39,19 @@ class Match:
     """
 
     contestants: tuple[str, str]
-    result: MatchResult
-    """Everything that was counted."""
     game: Game
     openings: str
     seed: int
 
     @property
-    def wins(self) -> int:
-        """Games won by the first contestant."""
-        return self.result.wins
-
-    @property
-    def draws(self) -> int:
-        """Games drawn."""
-        return self.result.draws
-
-    @property
-    def losses(self) -> int:
-        """Games won by the second contestant."""
-        return self.result.losses
-
-    @property
-    def score(self) -> float:
-        """Mean points per game in [0, 1]; a draw is 1/2."""
-        return self.result.score
-
-    @property
-    def distinct_games(self) -> int:
-        """Different sequences of actions among the games. The intervals take all games for different ones."""
-        return self.result.distinct_games
-
-    @property
     def interval(self) -> tuple[float, float]:
         """95% interval on the score."""
-        return self.result.score_interval
+        return self.score_interval
 
     @property
     def elo(self) -> float:
         """The score as a difference in Elo points."""
-        return elo_difference(self.score, self.result.num_games)
+        return elo_difference(self.score, self.num_games)
 
     @property
     def elo_interval(self) -> tuple[float, float]:
@@ -88,15 +61,15 @@ class Match:
     @cached_property
     def games(self) -> list[GameRecord]:
         """All games; `record.positions(game)` plays one through again."""
-        return records_of(self.result, self.game, self.game.name, self.contestants, self.seed)
+        return records_of(self, self.game, self.game.name, self.contestants, self.seed)
 
     def __str__(self) -> str:
-        return describe(self.game, self.contestants, self.result, openings=self.openings)
+        return describe(self.game, self.contestants, self, openings=self.openings)
 
     def __repr__(self) -> str:
         low, high = self.interval
         first, second = self.contestants
-        note = f"; only {count_of(self.distinct_games, 'different game')}" if self.result.repeats_itself else ""
+        note = f"; only {count_of(self.distinct_games, 'different game')}" if self.repeats_itself else ""
         return (
             f"<Match of {first} against {second}: {describe_counts(self.wins, self.draws, self.losses)}, "
             f"score {self.score:.1%} ({low:.1%} to {high:.1%}){note}>"
@@ -160,7 +133,8 @@ def match(
     names = players[0].name, players[1].name
     if names[0] == names[1]:
         names = f"{names[0]} (first)", f"{names[1]} (second)"
-    return Match(names, result, loaded.game, "none" if has_human(players) else openings, seed)
+    shown_openings = "none" if has_human(players) else openings
+    return Match(**vars(result), contestants=names, game=loaded.game, openings=shown_openings, seed=seed)
 
 
 def has_human(players: Sequence[Player]) -> bool:

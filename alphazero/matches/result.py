@@ -27,7 +27,7 @@ from alphazero.matches.openings import describe_openings
 class MatchResult:
     """The finished games of a match; every sequence is in the order of the games' numbers."""
 
-    games: tuple[int, ...]
+    numbers: tuple[int, ...]
     """Numbers of the finished games; the first contestant plays first in the even ones."""
     actions: tuple[tuple[int, ...], ...]
     """All actions of each game, its opening included."""
@@ -56,6 +56,7 @@ class MatchResult:
 
     @property
     def draws(self) -> int:
+        """Games drawn."""
         return self.outcomes.count(0)
 
     @property
@@ -83,10 +84,10 @@ class MatchResult:
 
         While a match goes on, short games end before long ones, so the finished games favour whoever wins quickly.
         """
-        in_a_row = next((place for place, game in enumerate(self.games) if game != place), len(self.games))
+        in_a_row = next((place for place, game in enumerate(self.numbers) if game != place), len(self.numbers))
         kept = slice(in_a_row - in_a_row % 2)
         return replace(
-            self, games=self.games[kept], actions=self.actions[kept], outcomes=self.outcomes[kept],
+            self, numbers=self.numbers[kept], actions=self.actions[kept], outcomes=self.outcomes[kept],
             game_seconds=self.game_seconds[kept], forfeits=self.forfeits[kept],
         )  # fmt: skip
 
@@ -162,7 +163,7 @@ def records_of(
     """The games of a match in the order of their numbers, without those whose numbers are in `kept`."""
     found = []
     for number, actions, outcome, seconds, forfeit in zip(
-        result.games, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
+        result.numbers, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
     ):
         if number in kept:
             continue

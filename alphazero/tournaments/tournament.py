@@ -238,7 +238,7 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
                 ):
                     if result.num_games > len(kept):
                         folder.add(records_of(result, kernels.game, tournament.game, pairing, tournament.seed, kept))
-                        kept |= set(result.games)
+                        kept |= set(result.numbers)
                     note = f"{show_games(folder)}, now {' - '.join(pairing)}"
                     progress.show((len(folder.records) - before) / total, note)
 

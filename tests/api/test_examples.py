@@ -56,7 +56,7 @@ def test_any_torch_module_learns_is_saved_loaded_and_plays(module):
     position = az.load_game("tictactoe").position("b2")
     assert type(run.net.module) is module
     np.testing.assert_array_equal(az.evaluate(position, again).policy, az.evaluate(position, run.net).policy)
-    assert az.match(run.net, "random", "tictactoe", games=4, simulations=8, progress=False).result.num_games == 4
+    assert az.match(run.net, "random", "tictactoe", games=4, simulations=8, progress=False).num_games == 4
 
 
 class Linear(az.NeuralNet):
@@ -234,7 +234,7 @@ def test_games_with_a_human_begin_at_the_start(monkeypatch: pytest.MonkeyPatch):
     answers = iter(["undo", squares[0], *squares, "undo", *squares * 20])
     monkeypatch.setattr("builtins.input", lambda prompt: next(answers))
     result = az.match("greedy", "human", "tictactoe", games=2)
-    assert result.result.opening_plies == 0 and result.openings == "none"
+    assert result.opening_plies == 0 and result.openings == "none"
     assert all(record.opening == () and len(record.moves) >= 5 for record in result.games)
     assert "Every game begins at the start position" in str(result)
 

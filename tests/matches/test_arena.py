@@ -83,7 +83,7 @@ def test_outcomes_are_those_of_the_rules(game):
     finals = replayed(game, result)
     assert all(final.terminal for final in finals)
     assert [final.outcome * (1 - 2 * (n % 2)) for n, final in enumerate(finals)] == list(result.outcomes)
-    assert result.games == tuple(range(60)) and result.num_games == 60
+    assert result.numbers == tuple(range(60)) and result.num_games == 60
     assert (result.wins, result.draws, result.losses) == tuple(result.outcomes.count(x) for x in (1, 0, -1))
     assert result.score == (result.wins + result.draws / 2) / 60 < 0.5
     assert result.distinct_games == len({tuple(final.actions) for final in finals})
@@ -301,7 +301,7 @@ def test_a_match_stops_when_it_is_decided():
     assert whole.score >= 0.55 and result.score >= 0.55
     assert result.points >= 165 and result.num_games < 300
     numbers = dict(zip(whole.games, whole.actions, strict=True))
-    assert all(numbers[n] == actions for n, actions in zip(result.games, result.actions, strict=True))
+    assert all(numbers[n] == actions for n, actions in zip(result.numbers, result.actions, strict=True))
 
 
 @pytest.mark.parametrize("threshold", [0.0, 0.5, 0.55, 0.7, 1.0])

@@ -210,7 +210,7 @@ def test_an_engine_that_starts_no_more_ends_the_match(tmp_path):
 
     with pytest.raises(InvalidSetting, match=r"was to be started again, and ended \(exit code 4\)"):
         for result in Arena(KERNELS, engine("crash", file), RandomPlayer(KERNELS, 1), 4, seed=1):
-            ended[:] = result.games
+            ended[:] = result.numbers
             file.unlink(missing_ok=True)
     assert ended == [0]
 
