@@ -24,8 +24,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena
 from alphazero.matches.result import MatchResult
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import game_of, make_player
+from alphazero.players.contestants import ContestantText, game_of, make_player
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges

@@ -41,7 +41,6 @@ TESTED_IN = {
     "tests/nets/test_winograd.py": ["alphazero/nets/kernels/winograd_kernels.py"],
     "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],
     "tests/nets/test_resnet.py": ["games/connect4/net.py"],
-    "tests/players/test_contestants.py": ["alphazero/players/contestant_text.py"],
     "tests/players/test_players.py": [
         "alphazero/players/baselines.py", "alphazero/players/net_players.py", "alphazero/players/player.py",
         "alphazero/search/rollouts.py",

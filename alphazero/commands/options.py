@@ -16,8 +16,7 @@ from alphazero.errors import UnknownName
 from alphazero.machine import count_cores
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.nets.devices import check_device, want_inference, wanted_inference
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import game_of
+from alphazero.players.contestants import ContestantText, game_of
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file
 

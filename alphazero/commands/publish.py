@@ -38,8 +38,7 @@ from alphazero.matches.intervals import elo_difference, elo_interval, finite
 from alphazero.nets.devices import want_inference
 from alphazero.nets.onnx_export import NUM_CHECKED, to_onnx
 from alphazero.nets.torch_net import TorchNet
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import find_checkpoint, load_net, make_player, open_opponents
+from alphazero.players.contestants import ContestantText, find_checkpoint, load_net, make_player, open_opponents
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.settings import config_from_dict, flat_settings

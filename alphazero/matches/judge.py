@@ -21,8 +21,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
 from alphazero.matches.intervals import mean_with_interval
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import make_player
+from alphazero.players.contestants import ContestantText, make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Assessment, Player
 from alphazero.storage.files import read_bytes

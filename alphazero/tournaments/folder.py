@@ -27,8 +27,7 @@ from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.invocation import option
 from alphazero.matches.openings import JUDGE, Balance, Openings, balance_of, choose_openings, warn_of_few
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import checkpoint_of
+from alphazero.players.contestants import ContestantText, checkpoint_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import drop_torn_line, read_sealed_json, remove_stray_temporary_files, write_sealed_json
 from alphazero.storage.folder_lock import HOLDER, LOCK, FolderLock

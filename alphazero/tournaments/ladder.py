@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from alphazero.errors import InvalidSetting
-from alphazero.players.contestant_text import ContestantText
+from alphazero.players.contestants import ContestantText
 from alphazero.storage.metrics_file import seconds_of_generations
 from alphazero.tournaments.folder import GENERATION, Pairing, Tournament
 from alphazero.tournaments.standings import Standings

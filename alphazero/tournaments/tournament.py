@@ -26,8 +26,7 @@ from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.result import records_of
-from alphazero.players.contestant_text import ContestantText, parse_all
-from alphazero.players.contestants import checkpoint_of, make_player
+from alphazero.players.contestants import ContestantText, checkpoint_of, make_player, parse_all
 from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import Progress

@@ -25,8 +25,7 @@ from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws
 from alphazero.nets.devices import name_devices, take_gpu, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import check_sizes, load_net, open_opponents, text_of
+from alphazero.players.contestants import ContestantText, check_sizes, load_net, open_opponents, text_of
 from alphazero.settings import config_from_dict, settings_changed
 from alphazero.storage.checkpoint import read_net_card
 from alphazero.storage.files import atomic_write

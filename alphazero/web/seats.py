@@ -20,10 +20,10 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, Stopped
 from alphazero.game.kernels import kernels_of
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import (
     PLAY,
     Contestant,
+    ContestantText,
     check_net,
     checkpoint_of,
     find_checkpoint,

@@ -15,7 +15,7 @@ from alphazero.errors import CheckpointError
 from alphazero.matches import openings
 from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
 from alphazero.nets.torch_net import TorchNet
-from alphazero.players.contestant_text import parse_all
+from alphazero.players.contestants import parse_all
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import TournamentFolder
 from alphazero.tournaments.tournament import make_tournament, with_nets_found

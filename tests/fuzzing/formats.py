@@ -23,8 +23,7 @@ from alphazero.commands.pit import list_games
 from alphazero.fingerprint import name_rules
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.matches.judge import read_positions
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import load_net
+from alphazero.players.contestants import ContestantText, load_net
 from alphazero.settings import config_from_dict
 from alphazero.storage.arrays import read_npz, write_npz
 from alphazero.storage.checkpoint import load_checkpoint, save_checkpoint

@@ -22,8 +22,7 @@ from alphazero.commands.pit import PitConfig
 from alphazero.commands.shared import parse
 from alphazero.commands.tournament import TournamentConfig
 from alphazero.matches.intervals import Sprt
-from alphazero.players.contestant_text import ContestantText
-from alphazero.players.contestants import find_checkpoint, make_player
+from alphazero.players.contestants import ContestantText, find_checkpoint, make_player
 from alphazero.players.gtp_player import EngineFault, GtpProcess
 from alphazero.players.gtp_server import Server
 from alphazero.players.human import HumanLeft, HumanPlayer

@@ -300,7 +300,7 @@ def test_a_match_stops_when_it_is_decided():
     result = next(so_far for so_far in Arena(kernels, greedy, other, 300, 1) if so_far.decides(0.55, 300))
     assert whole.score >= 0.55 and result.score >= 0.55
     assert result.points >= 165 and result.num_games < 300
-    numbers = dict(zip(whole.games, whole.actions, strict=True))
+    numbers = dict(zip(whole.numbers, whole.actions, strict=True))
     assert all(numbers[n] == actions for n, actions in zip(result.numbers, result.actions, strict=True))
 
 
@@ -329,9 +329,9 @@ def test_some_games_of_a_match_are_the_same_games():
     players = RandomPlayer(kernels, 1), GreedyPlayer(kernels, 2)
     whole = Arena(kernels, *players, 20, seed=3).play()
     part = Arena(kernels, *players, 20, seed=3, numbers=[3, 4, 11, 19]).play()
-    assert part.games == (3, 4, 11, 19)
-    assert part.actions == tuple(whole.actions[i] for i in part.games)
-    assert part.outcomes == tuple(whole.outcomes[i] for i in part.games)
+    assert part.numbers == (3, 4, 11, 19)
+    assert part.actions == tuple(whole.actions[i] for i in part.numbers)
+    assert part.outcomes == tuple(whole.outcomes[i] for i in part.numbers)
     assert len(part.game_seconds) == 4
 
 

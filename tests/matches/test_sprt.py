@@ -95,7 +95,7 @@ def test_pairs_count_in_order_up_to_the_first_that_is_open():
     games = {0: 1, 1: 1, 2: 0, 3: -1, 4: 1, 6: 1, 7: 1}
     result = MatchResult(tuple(games), tuple((game,) for game in games), tuple(games.values()), (0, 0), (0.0, 0.0))
     assert result.pairs == (0, 1, 0, 0, 1)  # 2 points, then 1/2; the third pair is open, so the fourth waits
-    assert result.whole_pairs().games == (0, 1, 2, 3) and result.whole_pairs().score == 2.5 / 4 != result.score
+    assert result.whole_pairs().numbers == (0, 1, 2, 3) and result.whole_pairs().score == 2.5 / 4 != result.score
     assert result.whole_pairs().whole_pairs() == result.whole_pairs()
 
 

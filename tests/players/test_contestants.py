@@ -11,9 +11,9 @@ from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
-from alphazero.players.contestant_text import ContestantText
 from alphazero.players.contestants import (
     PLAY,
+    ContestantText,
     check_announced,
     checkpoint_of,
     game_of,

@@ -12,7 +12,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
-from alphazero.players.contestant_text import parse_all
+from alphazero.players.contestants import parse_all
 from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text, write_report
 from alphazero.tournaments.tournament import make_tournament
 from tests.game.double_move_game import DoubleMove

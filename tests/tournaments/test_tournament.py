@@ -22,8 +22,7 @@ from alphazero.game.record import read_records
 from alphazero.matches import openings
 from alphazero.matches.openings import Balance
 from alphazero.players import contestants
-from alphazero.players.contestant_text import parse_all
-from alphazero.players.contestants import load_net
+from alphazero.players.contestants import load_net, parse_all
 from alphazero.storage.files import sha256_of, write_sealed_json
 from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.run_names import resolve_checkpoint
