@@ -31,7 +31,7 @@ TESTED_IN = {
         "games/*/preset.py",
     ],
     "tests/game/test_validator.py": ["alphazero/game/laws.py"],
-    "tests/games/test_connect4_solver.py": ["alphazero/players/exact.py", "games/connect4/solver_kernels.py"],
+    "tests/games/test_connect4_solver.py": ["games/connect4/solver_kernels.py"],
     "tests/games/test_othello_benchmark.py": ["games/othello/labelled.py"],
     "tests/api/test_face.py": ["alphazero/api/*.py"],
     "tests/matches/test_arena.py": [

@@ -145,10 +145,7 @@ def has_human(players: Sequence[Player]) -> bool:
 def results_of(
     loaded: LoadedGame, players: Sequence[Player], games: int | None, openings: str, seed: int
 ) -> Iterator[MatchResult]:
-    """The results of a match, with a progress bar; that of a match with a human when it is over.
-
-    `games` and `openings` as for `match`. Raises HumanLeft if the human leaves before a game is over.
-    """
+    """The results of a match so far, with a progress bar; with a human the last one alone. Raises HumanLeft."""
     first, second = players
     if has_human(players):
         if openings not in ("random", "none"):

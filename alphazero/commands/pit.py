@@ -141,8 +141,7 @@ def replay(argv: list[str]) -> None:
         list_games(records)
         return
     if not 0 <= config.number < len(records):
-        there = f"{count_of(len(records), 'game')}, the first of which is game 0" if records else "no games"
-        raise InvalidSetting(f"{config.file} holds {there}")
+        raise InvalidSetting(f"{config.file} holds {count_of(len(records), 'game')}, and the first one is game 0")
     record = records[config.number]
     loaded = registry.load(config.game) if config.game else registry.load_named(record.game, str(config.file))
     step_through(record, loaded.game)

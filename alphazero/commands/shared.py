@@ -102,11 +102,9 @@ def _make_printable(record: logging.LogRecord) -> bool:
 def spare_files(overwrite: bool, *files: Path | None) -> None:
     """Raises InvalidSetting if a file to write is named twice, or exists and may not be replaced (`may_write`)."""
     paths = [path for path in files if path is not None]
+    if len({path.resolve() for path in paths}) < len(paths):
+        raise InvalidSetting("two options name one file, which cannot hold both: name two")
     for path in paths:
-        if [other.resolve() for other in paths].count(path.resolve()) > 1:
-            raise InvalidSetting(
-                f"two options name one file, {quote(str(path), 200)}, which cannot hold both: name two"
-            )
         if not may_write(path, overwrite):
             other = ", or replace it by --overwrite" if path.is_file() else ""
             raise InvalidSetting(

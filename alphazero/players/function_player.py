@@ -72,10 +72,7 @@ class LogitsPlayer(PolicyPlayer):
 
 
 def find_function(where: str) -> Callable[..., Any]:
-    """The function that `MODULE:FUNCTION` names, where MODULE is dotted or the path of a .py file; raises InputError.
-
-    A torch module is set to evaluation: else its answers might depend on the rest of the batch.
-    """
+    """The function that `MODULE:FUNCTION` names; MODULE is dotted or the path of a .py file; raises InputError."""
     module_name, _, name = where.rpartition(":")
     if not module_name or not name:
         raise InvalidSetting(f"python takes a module and a function in it, not {quote(where, 200)}: {EXAMPLE}")
@@ -89,7 +86,7 @@ def find_function(where: str) -> Callable[..., Any]:
     functions = {key: value for key, value in vars(module).items() if callable(value) and not isinstance(value, type)}
     if name not in functions:
         raise UnknownName(f"function in {module_name}", name, functions)
-    if callable(getattr(functions[name], "eval", None)):
+    if callable(getattr(functions[name], "eval", None)):  # a module, whose answers would depend on the batch
         functions[name].eval()
     return functions[name]  # type: ignore[no-any-return]
 

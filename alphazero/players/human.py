@@ -23,7 +23,7 @@ COMMANDS = {
     "undo": "take back your last move and all moves since",
     "hint": "the best moves by a search: visits, value from -1 to 1, the moves that may follow",
     "eval": "the exact result of every move, by the game's solver",
-    "save FILE": "write the game so far, to step through by `{replay}`",
+    "save": "behind it a FILE: write the game so far, to step through by `{replay}`",
     "quit": "leave the match",
     "help": "this list",
 }
@@ -36,11 +36,7 @@ class HumanLeft(Exception):
 
 
 class HumanPlayer(FollowingPlayer):
-    """Asks until it gets a legal move; `quit` or the end of the input raises HumanLeft.
-
-    `adviser` gives hints unless the opponent can, `oracle` is the game's solver if it has one, and `seed` goes into
-    saved games.
-    """
+    """Asks until it gets a legal move; `quit` or the end of the input raises HumanLeft."""
 
     name = "human"
 
@@ -70,7 +66,7 @@ class HumanPlayer(FollowingPlayer):
             word, _, rest = text.partition(" ")
             is_move = text in (position.format(action) for action in position.legal_actions)  # one may be called undo
             try:
-                if is_move or word.lower() not in _WORDS:
+                if is_move or word.lower() not in COMMANDS:
                     return position.parse(text)
                 getattr(self, f"_{word.lower()}")(position, game, rest.strip())
             except InputError as error:
@@ -134,14 +130,9 @@ class HumanPlayer(FollowingPlayer):
             print(f"  {command:<10} {meaning.format(replay=command_line('replay', 'FILE', 0))}")
 
 
-_WORDS = {command.split()[0] for command in COMMANDS}
-
-
 def mark_changes(before: str, after: str, empty: str) -> str:
-    """The drawing `after` with brackets, where there is room, around the cells that were `empty` in `before`.
-
-    All changes are marked if there are none of those. Drawings of different shapes cannot be compared.
-    """
+    """The drawing `after` with brackets, where there is room, around the cells that were `empty` in `before`, or else
+    around all that has changed; as it is, if the drawings have different shapes."""
     if [len(line) for line in before.split("\n")] != [len(line) for line in after.split("\n")]:
         return after
     changed = [i for i, (was, now) in enumerate(zip(before, after, strict=True)) if was != now and now != " "]

@@ -15,7 +15,7 @@ from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import Game
 from alphazero.matches.judge import Judgement, Labelled, Measure, ask, load_file, signs_right
-from alphazero.players.exact import NO_SCORE
+from alphazero.players.baselines import NO_SCORE
 from alphazero.players.player import Player
 from games.connect4.labelled import load_frozen
 from games.connect4.solver import GAME, Solver

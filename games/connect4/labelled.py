@@ -19,7 +19,7 @@ from alphazero.commands.rules.benchmark import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
 from alphazero.game.kernels import kernels_of
 from alphazero.matches.judge import Labelled, canonical_keys
-from alphazero.players.exact import NO_SCORE
+from alphazero.players.baselines import NO_SCORE
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from games.connect4.game import COLUMNS, ROWS
 from games.connect4.solver import GAME, Solver

@@ -27,7 +27,7 @@ from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import AreBalanced, CompiledOracle, ExactResult, Oracle
 from alphazero.machine import count_cores
 from alphazero.matches.judge import read_positions
-from alphazero.players.exact import NO_SCORE, ExactSolver, ScorePlayer
+from alphazero.players.baselines import NO_SCORE, ExactSolver, ScorePlayer
 from alphazero.players.player import Player
 from alphazero.storage.arrays import Array, read_npz
 from games.connect4.game import Connect4

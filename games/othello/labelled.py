@@ -20,8 +20,7 @@ from alphazero.commands.rules.benchmark import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
 from alphazero.game.kernels import kernels_of
 from alphazero.matches.judge import Labelled, canonical_keys
-from alphazero.players.baselines import MinimaxPlayer, RandomPlayer
-from alphazero.players.exact import NO_SCORE
+from alphazero.players.baselines import NO_SCORE, MinimaxPlayer, RandomPlayer
 from alphazero.storage.arrays import Array, read_npz, write_npz
 from games.othello.game import Othello
 from games.othello.solver import Solver
