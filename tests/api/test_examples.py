@@ -195,7 +195,7 @@ run = az.train(
     threads=1,
 )
 found = az.search(Subtraction().position([2, 2, 2, 2, 2]), run.net, simulations=100)
-print(run.generation, found.best, az.match(perfect, run.net, Subtraction, games=20, simulations=20).losses)
+print(run.generation, found.best, az.match(perfect, "random", Subtraction, games=20).losses)
 """
 
 
