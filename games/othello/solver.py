@@ -20,8 +20,7 @@ from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, kernel
 from alphazero.game.spec import ExactResult, Oracle
-from alphazero.players.baselines import MinimaxPlayer
-from alphazero.players.baselines import NO_SCORE, ExactSolver, ScorePlayer
+from alphazero.players.baselines import NO_SCORE, ExactSolver, MinimaxPlayer, ScorePlayer
 from alphazero.players.player import Player
 from games.othello.game import ZERO, Othello, board_of, count_bits, moves_of, squares_where, turned_by
 
