@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import importlib.util
 import logging
 import os
@@ -334,9 +335,7 @@ def _stderr_kept(said: list[str]) -> Iterator[None]:
 @contextlib.contextmanager
 def _kept_quiet() -> Iterator[None]:
     """Ray prints a thousand characters about every worker that dies; the pool says it in a sentence."""
-    from ray._private import worker as module
-
-    worker: Any = module
+    worker: Any = importlib.import_module("ray._private.worker")
     before = getattr(worker, "print_to_stdstream", None)
     worker.print_to_stdstream = lambda *arguments, **options: None
     try:

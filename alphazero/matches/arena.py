@@ -83,7 +83,7 @@ def shown(
 
 
 def _checked(player: Player, answer: Any, count: int) -> np.ndarray:
-    """The player's answer for `count` positions as `int64[count]`; raises EvaluationError if it is none."""
+    """The answer for `count` positions as `int64[count]`; raises EvaluationError if it is none."""
     try:
         actions = np.asarray(answer)
     except ValueError:  # lists of several lengths

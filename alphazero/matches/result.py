@@ -242,7 +242,7 @@ def as_json(
         (result.wins, result.losses, result.score, [low, high]),
         (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),
     )
-    return {
+    found: dict[str, Any] = {
         "contestants": [
             {
                 "name": name,
@@ -265,18 +265,12 @@ def as_json(
         "distinct_games": result.distinct_games,
         "openings": openings,
         "opening_plies": result.opening_plies,
-        **({"sprt": _test_as_json(test, result)} if test else {}),
     }
-
-
-def _test_as_json(test: Sprt, result: MatchResult) -> dict[str, Any]:
-    """The test's verdict, `H0`, `H1` or null, and the figures behind it.
-
-    A match that it has ended has a biased score: it ends sooner where chance is on the verdict's side.
-    """
-    verdict = test.verdict(result.pairs)
-    return {
-        "elo0": test.elo0, "elo1": test.elo1, "verdict": verdict, "ended_the_match": verdict is not None,
-        "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs), "bounds": [-BOUND, BOUND],
-        "pairs": list(result.pairs),
-    }  # fmt: skip
+    if test:
+        verdict = test.verdict(result.pairs)
+        found["sprt"] = {
+            "elo0": test.elo0, "elo1": test.elo1, "verdict": verdict, "ended_the_match": verdict is not None,
+            "log_likelihood_ratio": test.log_likelihood_ratio(result.pairs), "bounds": [-BOUND, BOUND],
+            "pairs": list(result.pairs),
+        }  # fmt: skip
+    return found
