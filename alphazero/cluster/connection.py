@@ -103,9 +103,9 @@ class Cluster:
             }  # fmt: skip
             # the first makes it listen on the loopback interface, on Linux as well
             environment |= {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0", "RAY_AUTH_TOKEN": _own_token()}
-        said, on_sigterm = list[str](), signal.getsignal(signal.SIGTERM)
+        said: list[str] = []
         try:
-            with variables_set(environment), held_back(), _stderr_kept(said):
+            with variables_set(environment), _signals_kept(), held_back(), _stderr_kept(said):
                 import ray
 
                 check_imported(ray.__version__)
@@ -128,9 +128,6 @@ class Cluster:
             if isinstance(error, InputError | KeyboardInterrupt | Terminated):
                 raise
             raise ClusterError(say_why(f"{error} {''.join(said)}", address)) from error
-        finally:  # Ray takes it for itself
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGTERM, on_sigterm)
 
     def close(self) -> None:
         """Leaves the cluster; one of our own ends. A second call does nothing."""
@@ -314,6 +311,17 @@ def _within(seconds: float, ask: Callable[[], Any]) -> Any:
 def _own_token() -> str:
     """The token of this process's own clusters: Ray reads it once."""
     return os.environ.get("RAY_AUTH_TOKEN") or secrets.token_hex(32)
+
+
+@contextlib.contextmanager
+def _signals_kept() -> Iterator[None]:
+    """Ray takes SIGTERM for itself; afterwards it is ours again."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
 
 
 @contextlib.contextmanager
