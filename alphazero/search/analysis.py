@@ -71,8 +71,7 @@ class Found:
             values={int(action): float(self.q[action]) for action in visited},
         )
 
-    def _repr_svg_(self) -> str:
-        return self.svg()
+    _repr_svg_ = svg
 
 
 def search_position(

@@ -145,7 +145,7 @@ MUTATIONS = [
         ("expand", instead("scale = ...", "scale = ONE"), "test_priors_of_any_sum_make_the_same_search"),
     ),
     *in_file("alphazero/search/evaluator.py", "tests/search/test_evaluator.py",
-        ("Evaluator.__call__", never("wrong"), "test_an_answer_that_is_no_number_names_the_position"),
+        ("_checked", never("wrong"), "test_an_answer_that_is_no_number_names_the_position"),
         ("Evaluator.__call__", without("clear"), "test_a_failed_answer_is_not_remembered"),
         ("take_answers", instead("own = ...", "own = action"), "test_mirrored_positions_get_mirrored_answers"),
     ),
