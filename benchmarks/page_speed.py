@@ -85,9 +85,7 @@ def main(argv: list[str]) -> None:
 @contextlib.contextmanager
 def serving(config: PageSpeedConfig) -> Iterator[tuple[int, float]]:
     """A running server: its port, and when the command was given."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "alphazero", "serve", config.net, "--game", config.game, "--no-browser"]
     begin = time.perf_counter()
     server = subprocess.Popen([*command, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -96,6 +94,13 @@ def serving(config: PageSpeedConfig) -> Iterator[tuple[int, float]]:
     finally:
         server.terminate()
         server.wait()
+
+
+def free_port() -> int:
+    """A port of this machine that nothing listens at."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
 
 
 def play(config: PageSpeedConfig, port: int) -> Iterator[float]:
@@ -130,7 +135,7 @@ def ask_move(config: PageSpeedConfig, connection: ClientConnection, actions: tup
     player = {"id": config.net, "step": config.simulations}
     question = {"ask": "move", "game": config.game, "actions": list(actions), "player": player, "seed": 0}
     connection.send(json.dumps({"id": len(actions), **question}))
-    return int(json.loads(connection.recv(timeout=120))["action"])
+    return int(json.loads(connection.recv(timeout=600))["action"])
 
 
 def open_page(browser: Any, address: str, answer: bool) -> tuple[float, float]:
