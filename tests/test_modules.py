@@ -18,7 +18,7 @@ TESTED_IN = {
     "tests/commands/test_new_game.py": ["alphazero/commands/rules/*.py"],
     "tests/commands/test_program.py": ["alphazero/_version.py", "alphazero/commands/shared.py", "alphazero/errors.py"],
     "tests/commands/test_report.py": ["alphazero/training/report.py"],
-    "tests/doctor/test_installation.py": ["alphazero/doctor/findings.py", "alphazero/doctor/speed.py"],
+    "tests/doctor/test_installation.py": ["alphazero/doctor/findings.py"],
     "tests/doctor/test_run.py": ["alphazero/commands/doctor.py"],
     "tests/commands/test_pit.py": ["alphazero/commands/options.py"],
     "tests/game/test_board.py": ["alphazero/game/drawing.py", "alphazero/game/views.py"],

@@ -32,9 +32,8 @@ def main(argv: list[str]) -> None:
     config = parse(DoctorConfig, argv, command="doctor")
     if config.run is None:
         from alphazero.doctor.installation import examine_installation
-        from alphazero.doctor.speed import examine_speed
 
-        sections = [*examine_installation(), examine_speed()]
+        sections = examine_installation()
     else:
         from alphazero.doctor.run import examine_run
 

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from alphazero.commands import doctor
-from alphazero.doctor import installation, speed
+from alphazero.doctor import installation
 from alphazero.doctor.findings import Section, show, show_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,8 +48,10 @@ def test_the_installation_is_described(capsys):
 def test_a_faster_network_has_a_larger_share(monkeypatch: pytest.MonkeyPatch):
     """The figures follow from the times, the operations and the product alone."""
     times = {"product": 0.001, "connect4/best": 0.5, "5x64": 0.001}
-    monkeypatch.setattr(speed, "_best_times", lambda calls: {name: times[name.partition(" ")[0]] for name in calls})
-    section = speed.examine_speed()
+    monkeypatch.setattr(
+        installation, "_best_times", lambda calls: {name: times[name.partition(" ")[0]] for name in calls}
+    )
+    section = installation._speed()
     rows = dict(section.rows)
     (product,) = (fact for name, fact in section.rows if name.startswith("product"))
     assert product.startswith(f"{2 * 1024**3 / 0.001 / 1e9:,.0f} GFLOP/s")
