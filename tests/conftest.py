@@ -78,7 +78,7 @@ NOT_FAST = tuple(
         "game/test_record.py", "catalogue/test_registry.py", "catalogue/test_trial.py", "game/test_validator.py",
         "matches/test_arena.py", "matches/test_judge.py", "matches/test_openings.py", "matches/test_sprt.py",
         "nets", "players", "search/test_analysis.py", "search/test_cuda_search.py", "search/test_known_games.py",
-        "search/test_evaluator.py", "search/test_steps.py",
+        "search/test_evaluator.py", "search/test_gumbel.py", "search/test_steps.py",
         "game/test_unusual_games.py", "search/test_mcts.py::test_reuse_is_the_reference_over_whole_games",
         "test_pages.py", "storage/test_kernel_cache.py", "storage/test_kills.py", "storage/test_lock.py",
         "test_imports.py::test_learning_loads_neither_torchs_compiler_nor_ray", "test_interruption.py",
