@@ -1,7 +1,7 @@
 """The results of a tournament: ratings, scores and times, as text, and as files in its folder:
 
 results.json                    as `--json`
-standings.csv, matches.csv      the same as tables
+standings.csv, matches.csv      its words and single numbers, as tables
 *.png, *.svg                    pictures, if matplotlib is installed
 report.html                     all of it on one page that needs no other file
 """
