@@ -120,26 +120,16 @@ def _is_numbas_own(module: types.ModuleType) -> bool:
     return module.__name__.partition(".")[0] in NUMBAS_OWN
 
 
-def recursive(function: Callable[..., Any] | tuple[Any, ...]) -> bool:
-    """The function, or one that it calls, calls itself, be it through others."""
-    return _leads_back(function, (), set())
-
-
-def _leads_back(value: Any, above: tuple[types.FunctionType, ...], done: set[types.FunctionType]) -> bool:
-    """A function that can be reached from `value` is one of those `above` it, or calls itself. Not those in `done`."""
+def recursive(value: Any, above: tuple[types.FunctionType, ...] = ()) -> bool:
+    """The function, or one that it calls, calls itself or one of those `above` it; a tuple's items are searched."""
     if type(value) is tuple:
-        return any(_leads_back(item, above, done) for item in value)
+        return any(recursive(item, above) for item in value)
     source = getattr(value, "py_func", value)
-    if not isinstance(source, types.FunctionType) or source in done:
+    if not isinstance(source, types.FunctionType):
         return False
-    if source in above:
-        return True
     reached = [value for _, value in _members(source.__globals__, _names(source.__code__))]
     reached += [cell.cell_contents for cell in source.__closure__ or ()]
-    if any(_leads_back(item, (*above, source), done) for item in reached):
-        return True
-    done.add(source)
-    return False
+    return source in above or any(recursive(item, (*above, source)) for item in reached)
 
 
 def _members(scope: Mapping[str, Any], names: list[str]) -> list[tuple[str, Any]]:

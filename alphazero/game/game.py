@@ -342,9 +342,6 @@ class Position:
     def __hash__(self) -> int:
         return hash((self.game.name, self.to_play, self.state.tobytes()))
 
-    def __copy__(self) -> Position:
-        return self
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Position:
         return self  # immutable; with its game anew, it would be compiled anew
 

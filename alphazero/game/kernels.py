@@ -188,9 +188,8 @@ def inlined(function: Callable[..., Any]) -> Any:
     The code by which Python could call it would take as long to compile as the function: a search's trees are many
     arrays, which it would take out of Python's objects.
     """
-    made = njit(forceinline=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)(
-        function
-    )
+    compiler = njit(forceinline=True, error_model="numpy", _nrt=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    made = compiler(function)
     if isinstance(made, CPUDispatcher):  # else numba is switched off
         made.__class__ = _Inlined
     return made
@@ -462,12 +461,17 @@ class Kernel:
     def _made_ready(self, arguments: tuple[Any, ...]) -> tuple[Callable[..., Any], Exception | None]:
         """The function to run, compiled by the first thread that needs it; if it is not compiled, the reason why."""
         with self._lock:
-            if self._run is None:
-                run, reason = self._compile(arguments)
-                if reason is not None:
-                    return run, reason
+            run, reason = self._compile(arguments) if self._run is None else (self._run, None)
+            if reason is None:
                 self._run = run
-            return self._run, None
+            return run, reason
+
+    def _ready(self, arguments: tuple[Any, ...]) -> Any:
+        """The function to run; plain Python for good where numba cannot compile it for these arguments."""
+        run, reason = self._made_ready(arguments)
+        if reason is not None:
+            self._fall_back(reason)
+        return run
 
     def _fall_back(self, reason: Exception) -> None:
         """From now on plain Python runs; the reason is said once for each game."""
@@ -496,17 +500,11 @@ class Kernel:
 
     def entry_point(self, *arguments: Any) -> Callable[..., Any]:
         """See `entry_point`; plain Python where numba cannot compile the rules."""
-        run, reason = self._made_ready(arguments)
-        if reason is not None:
-            self._fall_back(reason)
-        return entry_point(run, *arguments)
+        return entry_point(self._ready(arguments), *arguments)
 
     def address(self, *arguments: Any) -> int:
         """Where the code for arguments of these types begins, for kernels that call it; 0 if it is not compiled."""
-        made, reason = self._made_ready(arguments)
-        if reason is not None:
-            self._fall_back(reason)
-        run: Any = made
+        run = self._ready(arguments)
         if not hasattr(run, "overloads"):
             return 0
         signature = tuple(run.typeof_pyval(argument) for argument in arguments)

@@ -34,15 +34,13 @@ BOARDS, NOTED = 10, 10
 FOLLOWED = 5
 """Games that are played again in each of their mirror images."""
 FEW_WINS = 8
-"""Won games after which the last mover should have won one. Where the last mover wins every second won game, as in
-games of territory, no win in 8 has the probability 1/256; in 5 it would be 1/32."""
+"""Won games after which the last mover should have won one: if every second is theirs, no win has probability 1/256."""
 
 
 @dataclass
 class Findings:
     """Facts about the games that were played."""
 
-    num_games: int = 0
     num_positions: int = 0
     lengths: list[int] = field(default_factory=list)
     """Plies of each game."""
@@ -62,6 +60,11 @@ class Findings:
     """The first game: its actions and how it ended."""
     cut: list[int] = field(default_factory=list)
     """Numbers of the games, from 1 on, that ended only because they had lasted `max_plies`."""
+
+    @property
+    def num_games(self) -> int:
+        """Games that were played."""
+        return len(self.lengths)
 
     def __repr__(self) -> str:
         warnings = f", {count_of(len(self.warnings), 'warning')}" if self.warnings else ""
@@ -105,7 +108,7 @@ class Check(Laws):
 
     def play_one(self) -> None:
         """Plays one random game."""
-        findings, first, begin, before = self.findings, len(self.visited), self.busy, -1
+        findings, begin, before = self.findings, self.busy, -1
         noted = findings.num_games < NOTED
         for state, player, facts in self.random_game(self.rng):
             if not facts.is_terminal:
@@ -127,10 +130,9 @@ class Check(Laws):
         findings.example = findings.example or drawn
         findings.outcomes[int(value if player == 0 else -value)] += 1
         findings.lengths.append(len(self.line))
-        findings.num_games += 1
         if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
             findings.cut.append(findings.num_games)
-        findings.num_positions += len(self.visited) - first
+        findings.num_positions = len(self.visited)
         findings.plies_per_second = max(findings.plies_per_second, len(self.line) / max(1e-9, self.busy - begin))
 
     def notation(self, state: np.ndarray, player: int, actions: list[int]) -> None:
@@ -162,7 +164,7 @@ class Check(Laws):
         if isinstance(self.game, PythonGame):
             self.game.forget()
         for state, player, first in self.some():
-            changed = first.difference(self.facts(state, player).kept())
+            changed = first.difference(self.facts(state, player))
             law = f"the rules must say the same of a position whenever they are asked, but `{changed}` changed: does a "
             law += "rule draw lots, keep something outside of the state, or change an earlier position?"
             self.must(not changed, law, state, player)
@@ -184,27 +186,21 @@ class Check(Laws):
                 return
             self._follow(line, symmetry, cells[symmetry], actions[symmetry])
 
-    def _transformed(self, state: np.ndarray, player: int, symmetry: int) -> np.ndarray:
-        image = state.copy()
-        self.ask("transform", image, player, symmetry)
-        return image
-
     def transforms(self, cells: np.ndarray, actions: np.ndarray) -> None:
         """The images that `transform` makes of some of the positions, and of the positions after one action."""
-        for state, player, first in self.some():
-            facts, action, child = self.facts(state, player), -1, state
-            if not first.is_terminal:
-                action = int(self.rng.choice(np.flatnonzero(facts.legal)))
-                child = self.play(state, player, action)
+        for state, player, facts in self.some():
             for symmetry in range(len(cells)):
-                image, law = self._transformed(state, player, symmetry), f"`transform` by symmetry {symmetry} must"
+                image, law = state.copy(), f"`transform` by symmetry {symmetry} must"
+                self.ask("transform", image, player, symmetry)
                 wrong = facts.image(cells[symmetry], actions[symmetry]).difference(self.facts(image, player))
                 self.must(not wrong, f"{law} permute what `{wrong}` says as `symmetries` does", state, player)
-                if not first.is_terminal:
+                if not facts.is_terminal:
+                    action = int(self.rng.choice(np.flatnonzero(facts.legal)))
+                    child = self.play(state, player, action)
+                    self.ask("transform", child, player, symmetry)
                     self.ask("step", image, player, actions[symmetry].tolist().index(action))
                     law += " go with `step`, before and after which it must give the same words: does it forget one?"
-                    goes = np.array_equal(image, self._transformed(child, player, symmetry))
-                    self.must(goes, law, state, player)
+                    self.must(np.array_equal(image, child), law, state, player)
 
     def _follow(self, line: list[int], symmetry: int, cells: np.ndarray, actions: np.ndarray) -> None:
         """Plays `line` and its image from the start, and compares after every ply."""
@@ -225,12 +221,12 @@ class Check(Laws):
 
         Planes need not show that a game is over, as by two passes, nor a draw by repetition or by the number of plies.
         """
-        firsts: dict[tuple[str, bool], tuple[np.ndarray, int, Facts]] = {}
+        firsts: dict[tuple[bytes, bool], tuple[np.ndarray, int, Facts]] = {}
         for state, player, facts in self.visited:
             if facts.is_terminal and not facts.terminal_value:
                 continue
-            other = firsts.setdefault((facts.observe, facts.is_terminal), (state, player, facts))
-            if facts._replace(to_play=0) != other[2]._replace(to_play=0):
+            other = firsts.setdefault((facts.observe.tobytes(), facts.is_terminal), (state, player, facts))
+            if facts._replace(to_play=0).difference(other[2]._replace(to_play=0)):
                 what = "results" if facts.is_terminal else "legal actions"
                 return self.findings.warnings.append(
                     f"a position looks to the network like another one with other {what}. Does `observe` show all that "
@@ -278,7 +274,7 @@ def _compiled_difference(
     (legal,), (over,), (value,) = kernels.describe_all(states)
     kernels.find_movers(states, to_play)
     facts = Facts(bool(over), int(to_play[0]), float(value), legal, kernels.observations(states)[0])
-    if (wrong := first.difference(facts.kept())) or over:
+    if (wrong := first.difference(facts)) or over:
         return wrong
     choice, rare = np.flatnonzero(legal), number % (1 + len(check.visited) // CHECKED) == 0
     going_on.append((state, player, int(choice[number % len(choice)])))

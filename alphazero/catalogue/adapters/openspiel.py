@@ -48,7 +48,6 @@ class OpenSpielGame(PythonGame):
     """One game by its name and parameters, as `pyspiel.load_game` takes them."""
 
     name = "openspiel"
-    _last_names: tuple[bytes, dict[int, str]] = b"", {}
 
     def __init__(self, text: str):
         self.game = load_game(text)
@@ -142,16 +141,14 @@ class OpenSpielGame(PythonGame):
 
     def _names(self, state: np.ndarray) -> dict[int, str]:
         """The legal actions and what they are called."""
-        last, names = self._last_names
-        if last == state.tobytes():  # whoever formats one action often formats all
-            return names
-        position = self.object_of(state)
-        actions = position.legal_actions()
-        names = {action: "_".join(position.action_to_string(action).split()) for action in actions}
-        counts = Counter(names.values())
-        names = {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
-        self._last_names = state.tobytes(), names
-        return names
+        return _names_at(self.object_of(state))
+
+
+@functools.lru_cache(maxsize=1)  # whoever formats one action often formats all
+def _names_at(position: Any) -> dict[int, str]:
+    names = {action: "_".join(position.action_to_string(action).split()) for action in position.legal_actions()}
+    counts = Counter(names.values())
+    return {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
 
 
 def gtp_words(game: Game) -> GtpWords:
@@ -236,10 +233,8 @@ def _telling(text: str, parameters: Iterable[str] = ()) -> Iterator[None]:
     except (GameError, UnknownName):
         raise
     except Exception as error:
-        reason, form = (
-            " ".join(str(error).split()).rstrip("."),
-            "7.5 or 7.0 for a number with a point, 5 for a whole one",
-        )
+        reason = " ".join(str(error).split()).rstrip(".")
+        form = "7.5 or 7.0 for a number with a point, 5 for a whole one"
         takes = f"; its parameters are {', '.join(parameters)}, without spaces: {form}, true or false"
         raise GameError(f"OpenSpiel cannot load {quote(text)}: {reason:.300}{takes if parameters else ''}") from error
 
