@@ -65,9 +65,9 @@ class Facts(NamedTuple):
     to_play: int
     terminal_value: float
     """0 where the game goes on."""
-    legal: np.ndarray
+    legal: Any
     """`bool[A]`, all false where the game is over."""
-    observe: np.ndarray
+    observe: Any
     """`float32[P, H, W]`."""
 
     def difference(self, other: Facts) -> str:

@@ -1,7 +1,10 @@
 """Compiled kernels: shared by the game objects of a process, and on disk, as several programs leave them there."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,61 +18,38 @@ from alphazero.game.kernels import Kernels
 from alphazero.storage.kernel_cache import Cache
 from tests.game.fresh_python import run_python
 
-FACTORY = """
+ROOT = Path(__file__).resolve().parents[2]
+USE = """
 import sys
 import numpy as np
-from numba import njit
-from alphazero.game import Game, Rules
+from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
-
-def make(game_name, goal):
-    @njit
-    def is_over(state):
-        return state[0] >= np.uint64(goal)
-    @njit
-    def init(state):
-        state[0] = np.uint64(0)
-    @njit
-    def legal(state, legal_mask):
-        legal_mask[:] = True
-    @njit
-    def step(state, action):
-        state[0] += np.uint64(goal if is_over(state) else action + 1)
-    @njit
-    def is_terminal(state):
-        return is_over(state)
-    @njit
-    def terminal_value(state):
-        return -1.0
-    @njit
-    def observe(state, planes):
-        planes[0, 0, 0] = state[0]
-    class Race(Game):
-        name, num_actions, state_words, max_plies, observation_shape = game_name, 2, 1, 20, (1, 1, 2)
-        rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
-    return Race()
-
-def use(goal):
-    kernels = Kernels(make(f"race{goal}", goal))
+def use(name):
+    kernels = Kernels(registry.load(name).game)
+    position, rng = kernels.game.start(), np.random.default_rng(0)
     states, to_play = kernels.start_states(1), np.zeros(1, np.int8)
-    for stones in range(2, goal + 2, 2):
-        assert not kernels.describe_all(states)[1][0], (goal, stones)
-        kernels.play(states, to_play, np.array([1]))
-        assert states.tolist() == [[stones]], (goal, states)
-    assert kernels.describe_all(states)[1][0], goal
-
-for goal in sys.argv[1:]:
-    use(int(goal))
-print(len(sys.argv))
+    while not position.terminal:
+        action = int(rng.choice(position.legal_actions))
+        position = position.play(action)
+        kernels.play(states, to_play, np.array([action]))
+        masks, terminal, values = kernels.describe_all(states)
+        assert (states[0] == position.state).all() and terminal[0] == position.terminal, name
+        assert (masks[0] == position.legal_mask).all(), name
+for name in sys.argv[1:]:
+    use(name)
 """
 
 
-def test_games_of_one_factory_that_were_compiled_apart_can_be_loaded_together(tmp_path: Path):
+@pytest.mark.parametrize(
+    "names", [pytest.param(("gomoku15", "gomoku"), marks=pytest.mark.slow), ("othello6", "othello")]
+)
+def test_games_of_one_factory_that_were_compiled_apart_can_be_loaded_together(names: tuple[str, str], tmp_path: Path):
     """Code on disk is linked by name when it is loaded: no two games' functions may have the same."""
-    (tmp_path / "factory.py").write_text(FACTORY)
-    for loaded in (["4"], ["6"], ["4", "6"]):
-        code = f"import sys; sys.argv[1:] = {loaded}; import factory"
-        assert run_python(code, tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "cache")) == 1 + len(loaded)
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    for loaded in ([names[0]], [names[1]], list(names), list(names[::-1])):
+        command = [sys.executable, "-W", "ignore::RuntimeWarning", "-c", USE, *loaded]
+        result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+        assert result.returncode == 0, f"{loaded}: {result.stderr}"
 
 
 @pytest.mark.parametrize("name", registry.NAMES)
