@@ -40,6 +40,8 @@ POLICY = (
 """The rights that a browser gives the file: to run its own parts, and to load nothing."""
 WORKER_PARTS = ("core.js", "reading.js", "worker.js")
 """One script, in this order."""
+MOST_CHANGE = 2**-8
+"""The part by which float16 may change a layer; the server's bf16 rounds by 2**-9."""
 IMPORT = re.compile(r'^(import .*? from )"\./([\w-]+\.js)";$', re.MULTILINE | re.DOTALL)
 
 
@@ -94,14 +96,18 @@ def _splits_words(game: Game) -> bool:
 
 
 def in_half_precision(program: Program) -> np.ndarray:
-    """The weights in float16; raises NetError if one is too large for it."""
+    """The weights in float16; raises NetError if that changes a layer, as numbers too large or too small for it do."""
     with np.errstate(over="ignore"):
         rounded = program.weights.astype("<f2")
-    if not np.isfinite(rounded).all():
-        raise NetError(
-            "a web page keeps weights in float16, which holds numbers up to 65,504, and this network has weights up to "
-            f"{np.abs(program.weights).max():.3g}: scale its layers"
-        )
+    for layer in program.layers:
+        filters = slice(layer.weights, layer.weights + layer.outputs * layer.taps * layer.inputs)
+        exact = program.weights[filters].astype(np.float64)
+        change = np.linalg.norm(rounded[filters] - exact)
+        if not np.isfinite(rounded).all() or change > MOST_CHANGE * np.linalg.norm(exact):
+            raise NetError(
+                "a web page keeps weights in float16, which holds 0.0001 to 65,504 well, and a layer of this network "
+                f"has weights up to {np.abs(exact).max():.3g}: scale its layers"
+            )
     return rounded
 
 

@@ -212,11 +212,14 @@ class Scaled(nn.Module):
         return self.policy(x), torch.tanh(self.value(x))
 
 
-def test_weights_that_half_precision_does_not_hold_are_refused():
-    """They would be infinite."""
+@pytest.mark.parametrize(("scale", "largest"), [(1e6, r"\de\+05"), (1e-9, r"[\d.]+e-10"), (1e-6, r"[\d.]+e-07")])
+def test_weights_that_half_precision_does_not_hold_are_refused(scale: float, largest: str):
+    """Too large ones would be infinite, and too small ones 0 or a coarse step."""
     loaded = registry.load("tictactoe")
-    with pytest.raises(NetError, match=r"keeps weights in float16, .* weights up to [\d.]+e\+05: scale its layers"):
-        make_file(loaded, TorchNet(loaded.game, Scaled(1e6)), "scaled", {})
+    with pytest.raises(
+        NetError, match=f"keeps weights in float16, .* weights up to [\\d.]*{largest}: scale its layers"
+    ):
+        make_file(loaded, TorchNet(loaded.game, Scaled(scale)), "scaled", {})
 
 
 @pytest.mark.parametrize("scale", [1e4, 1.0, 1e-2])
