@@ -264,7 +264,7 @@ net.evaluate(observations, one > 0)
 # --- what must be installed ---
 
 SECOND_OPINIONS = {
-    "games/connect4/book.py": {"bitbully"},
+    "benchmarks/frozen/connect4_book.py": {"bitbully"},
     # these two run in an environment that the benchmark makes
     "benchmarks/peers/pgx_mctx.py": {"jax", "mctx", "pgx", "turns"},
     "benchmarks/peers/openspiel_tree.py": {"jax", "open_spiel", "pgx_mctx", "turns"},

@@ -32,7 +32,6 @@ TESTED_IN = {
     ],
     "tests/game/test_validator.py": ["alphazero/game/laws.py"],
     "tests/games/test_connect4_solver.py": ["games/connect4/solver_kernels.py"],
-    "tests/games/test_othello_benchmark.py": ["games/othello/labelled.py"],
     "tests/api/test_face.py": ["alphazero/api/*.py"],
     "tests/matches/test_arena.py": [
         "alphazero/matches/result.py",

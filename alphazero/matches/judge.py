@@ -18,7 +18,6 @@ import numpy as np
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, count_of
 from alphazero.game import Game, Position
-from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
 from alphazero.matches.intervals import mean_with_interval
 from alphazero.players.contestants import ContestantText, make_player
@@ -88,12 +87,6 @@ def signs_right(values: np.ndarray | None, scores: np.ndarray) -> np.ndarray | N
     if values is None:
         return None
     return np.where(np.abs(values) <= DRAWN, 0, np.sign(values)) == np.sign(scores)
-
-
-def canonical_keys(kernels: Kernels, states: np.ndarray) -> list[tuple[int, ...]]:
-    """For each position a key that it shares with its mirror images, in a game that has a `transform`."""
-    assert kernels.canonicalize is not None
-    return [tuple(key) for key in kernels.canonical(states)[0].tolist()]
 
 
 # --- the players ---

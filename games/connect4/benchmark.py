@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -14,12 +15,17 @@ from alphazero.catalogue import registry
 from alphazero.commands.rules.benchmark import JudgeConfig, report
 from alphazero.commands.shared import parse, run_command
 from alphazero.game import Game
+from alphazero.game.kernels import kernels_of
 from alphazero.matches.judge import Judgement, Labelled, Measure, ask, load_file, signs_right
 from alphazero.players.baselines import NO_SCORE
 from alphazero.players.player import Player
-from games.connect4.labelled import load_frozen
+from alphazero.storage.arrays import Array, read_npz
+from games.connect4.game import COLUMNS, ROWS
 from games.connect4.solver import GAME, Solver
 
+FOLDER = Path(__file__).parent / "data"
+MAX_PLY = 35
+"""The last ply of which there are positions in the frozen set."""
 PHASES = {"0-11": (0, 11), "12-23": (12, 23), "24-": (24, 41)}
 """Parts of the game by ply, first to last."""
 LEAST_MASS = 1e-3
@@ -50,6 +56,25 @@ def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], Non
             "value_sign_accuracy": Measure(values_right, value_plies),
         }
     )
+
+
+def load_frozen(folder: Path = FOLDER) -> Labelled:
+    """The frozen set."""
+    expected = {
+        "actions": Array(np.int8, ("n", MAX_PLY), -1, COLUMNS - 1),
+        "column_scores": Array(np.int8, ("n", COLUMNS), NO_SCORE, COLUMNS * ROWS),
+        "children": Array(np.int8, ("n",), -1, COLUMNS - 1),
+    }
+    arrays = read_npz(folder / "labelled.npz", expected, max_bytes=1 << 24)
+    actions, scores, children = arrays["actions"], arrays["column_scores"], arrays["children"]
+    kernels = kernels_of(GAME)
+    states = kernels.start_states(len(actions))
+    for column in (*actions.T, children):
+        before = states.copy()
+        kernels.play(states, np.zeros(len(states), np.int8), column.astype(np.int64))
+    has_child = np.flatnonzero(children >= 0)
+    names = ["".join(str(action + 1) for action in row[row >= 0]) for row in actions]
+    return Labelled(names, before, scores, states[has_child], -scores[has_child, children[has_child]])
 
 
 def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:

@@ -2,7 +2,8 @@
 
 The method is that of Pascal Pons' series "Solving Connect 4" (blog.gamesolver.org): bitboards, negamax with null
 windows that close in on the score, only moves that do not lose at once, those that make most threats first, and a
-transposition table; a book of all positions of 12 stones spares what lies below them (see `games/connect4/book.py`).
+transposition table; a book of all positions of 12 stones spares what lies below them (see
+`benchmarks/frozen/connect4_book.py`).
 
 `own` and `stones` are uint64: the mover's stones, and those of both. A column has seven bits, the lowest at the bottom,
 the highest always 0.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -17,11 +18,13 @@ from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game, Position
 from alphazero.matches.judge import Judgement, Labelled, Measure, ask, load_file, signs_right
+from alphazero.players.baselines import NO_SCORE
 from alphazero.players.player import Player
+from alphazero.storage.arrays import Array, read_npz
 from games.othello.game import Othello
-from games.othello.labelled import load_frozen
 from games.othello.solver import Solver
 
+FOLDER = Path(__file__).parent / "data"
 MOST_EMPTY_SQUARES = 20
 """The most empty squares in positions of files; with more, each takes minutes."""
 
@@ -41,6 +44,14 @@ def judge(player: Player, labelled: Labelled, on_progress: Callable[[float], Non
             "value_sign_accuracy": Measure(signs_right(answer.values, best), plies),
         }
     )
+
+
+def load_frozen(size: int) -> Labelled:
+    """The frozen set of a board size."""
+    expected = {"states": Array(np.uint64, ("n", 2)), "scores": Array(np.int8, ("n", size**2 + 1), NO_SCORE, size**2)}
+    arrays = read_npz(FOLDER / f"endgames_{size}.npz", expected, max_bytes=1 << 24)
+    states, scores = arrays["states"], arrays["scores"]
+    return Labelled([], states, scores, states, scores.max(axis=1))
 
 
 def make_benchmark(game: Game) -> Callable[[Player], dict[str, float]]:

@@ -9,7 +9,7 @@ from alphazero.game import Position
 from alphazero.matches.judge import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
-from games.connect4.labelled import load_frozen
+from games.connect4.benchmark import load_frozen
 from games.connect4.solver import GAME
 
 CONNECT_4 = registry.load("connect4")

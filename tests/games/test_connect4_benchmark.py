@@ -16,8 +16,7 @@ from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer
 from alphazero.players.player import Assessment, Player
 from alphazero.search.evaluator import Evaluator
-from games.connect4.benchmark import PHASES, judge, main
-from games.connect4.labelled import load_frozen
+from games.connect4.benchmark import PHASES, judge, load_frozen, main
 from games.connect4.solver import GAME, NO_SCORE
 from tests.games.connect4_positions import CONNECT_4, Planted, labelled_of, late_positions, open_player, plies_of
 

@@ -13,8 +13,8 @@ from alphazero.commands.shared import run_command
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.storage.arrays import write_npz
-from games.connect4 import book as module
-from games.connect4.book import look_up_all, main, make_book, quiet_positions
+from benchmarks.frozen import connect4_book as module
+from benchmarks.frozen.connect4_book import look_up_all, main, make_book, quiet_positions
 from games.connect4.solver import BOOK_FILE, GAME, Solver, read_book
 from games.connect4.solver_kernels import BOOK_BITS, BOOK_HEADER, BOOK_PLY
 from tests.games.connect4_positions import states_of, written

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from alphazero.matches.judge import Labelled
-from games.connect4 import labelled as module
-from games.connect4.labelled import FOLDER, decisive, load_frozen, main
+from benchmarks.frozen import connect4 as module
+from benchmarks.frozen.connect4 import decisive, main
+from games.connect4.benchmark import FOLDER, load_frozen
 from games.connect4.solver import NO_SCORE, Solver
 from tests.games.connect4_positions import after, plies_of
 

@@ -11,9 +11,9 @@ from alphazero.commands.shared import run_command
 from alphazero.matches.judge import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
-from games.othello import benchmark, labelled
-from games.othello.benchmark import judge, main, make_benchmark
-from games.othello.labelled import load_frozen
+from benchmarks.frozen import othello as labelled
+from games.othello import benchmark
+from games.othello.benchmark import judge, load_frozen, main, make_benchmark
 from games.othello.solver import NO_SCORE
 from tests.games.othello_facts import write_problems
 

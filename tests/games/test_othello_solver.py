@@ -15,7 +15,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.matches.judge import load_file
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import make_player
-from games.othello.labelled import load_frozen
+from games.othello.benchmark import load_frozen
 from games.othello.solver import NO_SCORE, Solver
 from tests.games.othello_facts import PROBLEMS, write_problems
 from tests.games.plain_othello_solver import agrees, board_of

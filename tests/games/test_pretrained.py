@@ -10,7 +10,7 @@ from alphazero.catalogue import registry
 from alphazero.matches.judge import Labelled
 from alphazero.players.contestants import make_player
 from alphazero.storage.checkpoint import load_checkpoint, read_card
-from games.connect4.labelled import load_frozen
+from games.connect4.benchmark import load_frozen
 
 FOLDER = Path(__file__).resolve().parents[2] / "pretrained"
 NETS = sorted(FOLDER.glob("*/*.safetensors"))

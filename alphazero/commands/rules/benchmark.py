@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import tyro
 
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.commands.options import Device, GameName, ScoreOptions, Threads, argument, check_options, load_game
+from alphazero.commands.options import Device, GameName, ScoreOptions, argument, load_game
 from alphazero.commands.shared import parse, spare_files
 from alphazero.errors import InputError, count_of
-from alphazero.machine import count_cores
 from alphazero.matches.judge import Judgement, Labelled, describe, open_players, simulations_of, title_of
 from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.files import write_json
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -133,23 +129,3 @@ def report(
     if config.json is not None:
         write_json(config.json, entries)
     print(f"{name} on {config.positions or 'the frozen set'}: {len(labelled.states)} positions", *judged, sep="\n")
-
-
-@dataclass(frozen=True)
-class LabelConfig:
-    """Makes the frozen positions of a game's benchmark anew."""
-
-    threads: Threads = field(default_factory=count_cores)
-
-    def __post_init__(self) -> None:
-        check_options(self)
-
-
-def take(items: Iterator[Item], count: int, title: str) -> list[Item]:
-    """The first `count` items, with a progress bar."""
-    found: list[Item] = []
-    with Progress(title) as progress:
-        for item in islice(items, count):
-            found.append(item)
-            progress.show(len(found) / count, f"{len(found)} of {count}")
-    return found

@@ -1,4 +1,4 @@
-"""The opening book: the score of every Connect Four position of 12 stones, 5 bits each.
+"""Makes the opening book: the score of every Connect Four position of 12 stones, 5 bits each.
 
 A position and its mirror image share an entry, and positions that the search sees through at once (the mover wins with
 the next stone, or cannot stop the opponent from doing so) have none: 4,116,273 remain. The search needs only the

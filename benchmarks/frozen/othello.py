@@ -1,9 +1,9 @@
-"""Othello endgames with the exact score of every move, for measuring moves and values.
+"""Makes Othello endgames with the exact score of every move, for measuring moves and values.
 
-The frozen sets, `data/endgames_8.npz` and `data/endgames_6.npz`, have 2,000 positions each with 10 to 14 empty squares,
-one from a game between players who look two plies ahead and now and then play at random. All are distinct, also up to
-symmetry, and in each some move is better than another.
-`python -m games.othello.labelled` makes both anew: a minute, and the same files every time.
+The frozen sets, `endgames_8.npz` and `endgames_6.npz` in `games/othello/data`, have 2,000 positions each with 10 to 14
+empty squares, one from a game between players who look two plies ahead and now and then play at random. All are
+distinct, also up to symmetry, and in each some move is better than another.
+`python -m benchmarks.frozen.othello` makes both anew: a minute, and the same files every time.
 """
 
 from __future__ import annotations
@@ -16,33 +16,21 @@ from pathlib import Path
 import numpy as np
 
 from alphazero.catalogue import registry
-from alphazero.commands.rules.benchmark import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
 from alphazero.game.kernels import kernels_of
-from alphazero.matches.judge import Labelled, canonical_keys
 from alphazero.players.baselines import NO_SCORE, MinimaxPlayer, RandomPlayer
-from alphazero.storage.arrays import Array, read_npz, write_npz
+from alphazero.storage.arrays import write_npz
+from benchmarks.frozen import LabelConfig, canonical_keys, take
+from games.othello.benchmark import FOLDER
 from games.othello.game import Othello
 from games.othello.solver import Solver
 
-FOLDER = Path(__file__).parent / "data"
 NUM_POSITIONS = 2000
 NAMES = "othello", "othello6"
 EMPTY_SQUARES = range(10, 15)
 EPSILONS = (0.05, 0.1, 0.2, 0.4)
 """Shares of random moves; each game draws one of these."""
 GAMES_PER_ROUND = 500
-
-
-def load_frozen(size: int) -> Labelled:
-    """The frozen set of a board size."""
-    expected = {"states": Array(np.uint64, ("n", 2)), "scores": Array(np.int8, ("n", size**2 + 1), NO_SCORE, size**2)}
-    arrays = read_npz(FOLDER / f"endgames_{size}.npz", expected, max_bytes=1 << 24)
-    states, scores = arrays["states"], arrays["scores"]
-    return Labelled([], states, scores, states, scores.max(axis=1))
-
-
-# --- making the frozen sets ---
 
 
 def main(argv: list[str], folder: Path = FOLDER, count: int = NUM_POSITIONS, names: Sequence[str] = NAMES) -> None:

@@ -1,10 +1,10 @@
-"""Connect Four positions with the exact score of every column, for measuring policies and values.
+"""Makes Connect Four positions with the exact score of every column, for measuring policies and values.
 
-The frozen set, `data/labelled.npz`, has about 7,000 positions from games between players who mostly play perfectly and
-sometimes at random. All are distinct, also up to mirroring, spread over plies 0 to 35, and *decisive*: some legal
-action keeps the best outcome and some other does not. There the best outcome is never a loss, so values are measured on
-a second set: one random child of each position, with wins, draws and losses as they come.
-`python -m games.connect4.labelled` makes it anew: minutes, and the same file every time.
+The frozen set, `games/connect4/data/labelled.npz`, has about 7,000 positions from games between players who mostly play
+perfectly and sometimes at random. All are distinct, also up to mirroring, spread over plies 0 to 35, and *decisive*:
+some legal action keeps the best outcome and some other does not. There the best outcome is never a loss, so values are
+measured on a second set: one random child of each position, with wins, draws and losses as they come.
+`python -m benchmarks.frozen.connect4` makes it anew: minutes, and the same file every time.
 """
 
 from __future__ import annotations
@@ -15,19 +15,15 @@ from pathlib import Path
 
 import numpy as np
 
-from alphazero.commands.rules.benchmark import LabelConfig, take
 from alphazero.commands.shared import parse, run_command
 from alphazero.game.kernels import kernels_of
-from alphazero.matches.judge import Labelled, canonical_keys
 from alphazero.players.baselines import NO_SCORE
-from alphazero.storage.arrays import Array, read_npz, write_npz
-from games.connect4.game import COLUMNS, ROWS
+from alphazero.storage.arrays import write_npz
+from benchmarks.frozen import LabelConfig, canonical_keys, take
+from games.connect4.benchmark import FOLDER, MAX_PLY
 from games.connect4.solver import GAME, Solver
 
-FOLDER = Path(__file__).parent / "data"
 NUM_POSITIONS = 7000
-MAX_PLY = 35
-"""The last ply of which there are positions in the frozen set."""
 POSITIONS_PER_PLY = 240
 """The most positions of one ply in the frozen set; the first few plies have fewer."""
 GAMES_PER_ROUND = 256
@@ -40,28 +36,6 @@ def decisive(column_scores: np.ndarray) -> np.ndarray:
     legal = column_scores != NO_SCORE
     outcomes = np.sign(column_scores)
     return (legal & (outcomes != outcomes.max(axis=1, initial=-1, where=legal, keepdims=True))).any(axis=1)
-
-
-def load_frozen(folder: Path = FOLDER) -> Labelled:
-    """The frozen set."""
-    expected = {
-        "actions": Array(np.int8, ("n", MAX_PLY), -1, COLUMNS - 1),
-        "column_scores": Array(np.int8, ("n", COLUMNS), NO_SCORE, COLUMNS * ROWS),
-        "children": Array(np.int8, ("n",), -1, COLUMNS - 1),
-    }
-    arrays = read_npz(folder / "labelled.npz", expected, max_bytes=1 << 24)
-    actions, scores, children = arrays["actions"], arrays["column_scores"], arrays["children"]
-    kernels = kernels_of(GAME)
-    states = kernels.start_states(len(actions))
-    for column in (*actions.T, children):
-        before = states.copy()
-        kernels.play(states, np.zeros(len(states), np.int8), column.astype(np.int64))
-    has_child = np.flatnonzero(children >= 0)
-    names = ["".join(str(action + 1) for action in row[row >= 0]) for row in actions]
-    return Labelled(names, before, scores, states[has_child], -scores[has_child, children[has_child]])
-
-
-# --- making the frozen set ---
 
 
 def main(argv: list[str], folder: Path = FOLDER, count: int = NUM_POSITIONS, seed: int = 0) -> None:
