@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 import tyro
@@ -25,7 +26,7 @@ class SolverConfig:
     A score is positive if the player to move wins, negative if the opponent does; its size says how early.
     """
 
-    file: tyro.conf.Positional[Path]
+    file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
     """One position a line, as `moves score`: another solver's answers, for example."""
     book: bool = True
     """Use the opening book; with --no-book the solver searches alone."""
