@@ -47,7 +47,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
             program = torch.onnx.export(
                 module, (torch.from_numpy(observations[:2]),), dynamo=True, verbose=False,
                 input_names=["observations"], output_names=["policy_logits", "values"],
-                dynamic_shapes={"observations": {0: torch.export.Dim("positions")}},
+                dynamic_shapes=({0: torch.export.Dim("positions")},),
             )  # fmt: skip
     except Exception as error:
         raise NetError(

@@ -221,7 +221,7 @@ def test_a_player_given_as_an_object_plays_on_after_an_undo():
     with pytest.raises(Stopped):
         search(engine, "move", stop=stop, **question)
     assert 0 <= search(engine, "move", **question)[0]["action"] < 9
-    assert az.match(player, "random", "tictactoe", games=2).result.num_games == 2
+    assert az.match(player, "random", "tictactoe", games=2).num_games == 2
 
 
 def test_a_move_that_is_cancelled_while_it_waits_for_its_player_ends_at_once():
