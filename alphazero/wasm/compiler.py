@@ -22,7 +22,8 @@ from numba.core.codegen import AOTCPUCodegen
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.cpu import CPUContext
 from numba.core.dispatcher import Dispatcher
-from numba.core.registry import CPUTarget
+from numba.core.registry import CPUTarget, cpu_target
+from numba.core.runtime import rtsys
 from numba.core.target_extension import CPU, dispatcher_registry, jit_registry, target_override, target_registry
 from numba.extending import intrinsic
 
@@ -55,6 +56,12 @@ class _Context(CPUContext):
     def init(self) -> None:
         super().init()
         self._internal_codegen = _Codegen(NAME, cpu_name="generic")
+
+    def load_additional_registries(self) -> None:
+        # numba makes its runtime once, with the first context that compiles: that must be the processor's, whose
+        # functions would else link with code that cannot be run
+        rtsys.initialize(cpu_target.target_context)
+        super().load_additional_registries()
 
     def get_executable(self, library: Any, description: Any, environment: Any) -> object:
         return object()  # numba knows the compiled function by it

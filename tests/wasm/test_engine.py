@@ -1,6 +1,8 @@
 """The same rules and the same search in WebAssembly as on the processor, bit for bit."""
 
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -271,3 +273,22 @@ def test_an_error_in_the_rules_stops_the_module(tmp_path: Path):
 
 def _step_that_divides(state, action):
     state[0] = np.uint64(int(state[0] + 1) // action)
+
+
+COMPILED_FIRST = """
+from numba import njit, types
+from alphazero.game.functions import rebuilt
+from alphazero.wasm.compiler import compile_module, compiled_as
+
+def double(number):
+    return 2 * number
+
+compile_module({"double": (rebuilt(double, compiled_as("numpy"), {}), (types.int32,))}, 0)
+print(njit(lambda count: len([each for each in range(count)]))(7))
+"""
+
+
+def test_what_is_compiled_for_this_processor_afterwards_can_use_memory():
+    """numba's runtime belonged to the first context that compiled: a list ended the process, or raised."""
+    done = subprocess.run([sys.executable, "-c", COMPILED_FIRST], capture_output=True, text=True, cwd=ROOT, timeout=120)
+    assert done.stdout == "7\n", done.stderr
