@@ -15,11 +15,12 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from alphazero.commands.shared import parse, run_command
-from alphazero.errors import InvalidSetting
+from alphazero.errors import InputError, InvalidSetting
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 from benchmarks.page_speed import PageSpeedConfig, ask_move, connection_to, free_port
@@ -46,28 +47,38 @@ class FirstMove:
                 raise InvalidSetting(f"--rows takes {', '.join(ROWS)}, not {row!r}")
 
 
-@dataclass
-class Program:
+class Program(NamedTuple):
     """One of those that are compared."""
 
-    text: str
-    python: str = field(init=False)
-    environment: dict[str, str] = field(init=False)
+    name: str
+    python: str
+    clone: str
+    """The folder of a clone that `python` runs; empty: it has a wheel."""
 
-    def __post_init__(self) -> None:
-        self.name, _, place = self.text.partition("=")
-        clone = Path(place).is_dir()
-        self.python = sys.executable if clone else place
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        self.environment = kept | ({"PYTHONPATH": str(Path(place).resolve())} if clone else {})
+    @staticmethod
+    def of(text: str) -> Program:
+        """The program that `NAME=FOLDER` or `NAME=PYTHON` means."""
+        name, _, place = text.partition("=")
+        path = os.path.abspath(place)  # a symbolic link stays: it leads Python to its environment
+        return Program(name, sys.executable, path) if os.path.isdir(path) else Program(name, path, "")
 
     def start(self, *words: str, folder: str) -> subprocess.Popen[bytes]:
         """`alphazero WORDS` in this folder, with compiled code kept beneath it."""
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+        own = {"NUMBA_CACHE_DIR": str(Path(folder, "code"))} | ({"PYTHONPATH": self.clone} if self.clone else {})
         return subprocess.Popen(
-            [self.python, "-m", "alphazero", *words], cwd=folder,
-            env=self.environment | {"NUMBA_CACHE_DIR": str(Path(folder, "code"))},
+            [self.python, "-m", "alphazero", *words], cwd=folder, env=kept | own,
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
+
+    def run(self, *words: str, folder: str) -> tuple[float, float]:
+        """The seconds of a command, and the most megabytes of one of its processes; raises InputError if it fails."""
+        begin, child = time.perf_counter(), self.start(*words, folder=folder)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode:
+            raise InputError(f"{self.name}: alphazero {' '.join(words)} ended with exit code {child.returncode}")
+        return time.perf_counter() - begin, used.ru_maxrss / 1000
 
 
 Figures = dict[str, float]
@@ -75,7 +86,7 @@ Figures = dict[str, float]
 
 def main(argv: list[str]) -> None:
     config = parse(FirstMove, argv)
-    programs = [Program(text) for text in config.programs]
+    programs = [Program.of(text) for text in config.programs]
     found: dict[str, dict[str, list[float]]] = {}
     with Progress("rounds") as progress:
         for number in range(config.rounds):
@@ -95,11 +106,11 @@ def main(argv: list[str]) -> None:
 
 
 def pit(program: Program, folder: str, start: str) -> Figures:
-    """Two short games without a network, to their end, and the most memory that a process of them has used."""
-    begin = time.perf_counter()
-    child = program.start("pit", "mcts:50", "greedy", "--game", "connect4", "--games", "2", folder=folder)
-    megabytes = os.wait4(child.pid, 0)[2].ru_maxrss / 1000
-    return {"two games, s": time.perf_counter() - begin, "two games, MB": megabytes}
+    """Two short games without a network, to their end."""
+    seconds, megabytes = program.run(
+        "pit", "mcts:50", "greedy", "--game", "connect4", "--games", "2", folder=folder
+    )  # fmt: skip
+    return {"two games, s": seconds, "two games, MB": megabytes}
 
 
 def train(program: Program, folder: str, start: str) -> Figures:
@@ -109,9 +120,11 @@ def train(program: Program, folder: str, start: str) -> Figures:
     lines = run / "metrics.jsonl"
     while child.poll() is None and not (lines.exists() and lines.stat().st_size):
         time.sleep(0.02)
-    over = time.perf_counter() - begin
+    over, ended = time.perf_counter() - begin, child.poll()
     child.kill()
     child.wait()
+    if ended is not None:
+        raise InputError(f"{program.name}: alphazero train ended with exit code {ended}")
     first = json.loads(lines.read_text().splitlines()[0])
     spent = sum(first[f"{what}_seconds"] for what in ("self_play", "learning", "gate"))
     return {"first generation begins, s": over - spent, "first generation is over, s": over}
@@ -133,10 +146,8 @@ def serve(program: Program, folder: str, start: str) -> Figures:
 
 def check(program: Program, folder: str, start: str) -> Figures:
     """The check of a game that `alphazero new` wrote; warm: of another one, of which nothing is compiled."""
-    program.start("new", start, folder=folder).wait()
-    begin = time.perf_counter()
-    program.start("check", f"{start}.py", folder=folder).wait()
-    return {"check of a game of one's own, s": time.perf_counter() - begin}
+    program.run("new", start, folder=folder)
+    return {"check of a game of one's own, s": program.run("check", f"{start}.py", folder=folder)[0]}
 
 
 ROWS: dict[str, Callable[[Program, str, str], Figures]] = {"pit": pit, "train": train, "serve": serve, "check": check}
