@@ -76,6 +76,7 @@ def install() -> None:
 
 
 def _uninstall() -> None:
+    State.number, State.handled, State.listeners = 0, 0, ()  # the parent's own
     signal.set_wakeup_fd(-1)
     for number, default in SIGNALS.items():
         if signal.getsignal(number) is _handle:

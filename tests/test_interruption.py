@@ -127,3 +127,29 @@ def test_a_signal_to_a_child_made_by_fork_does_not_end_the_command():
     """As a game's own pool of processes ends."""
     done = run(FORKING)
     assert (done.returncode, done.stdout) == (0, f"{-signal.SIGTERM}\n"), done.stderr
+
+
+FORKED_AFTER_A_SIGNAL = """
+import os, signal, sys
+from alphazero import interruption
+from alphazero.commands.shared import run_command
+
+def main(argv):
+    with interruption.listening(lambda number: None, raises=False):
+        os.kill(os.getpid(), signal.SIGTERM)
+        while not interruption.asked():
+            pass
+        child = os.fork()
+        if child == 0:
+            os._exit(interruption.asked())
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+
+sys.exit(run_command(main))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+def test_a_child_made_by_fork_was_not_asked_to_end_because_its_parent_was():
+    """A game's own process would stop in the middle of what the command still waits for."""
+    done = run(FORKED_AFTER_A_SIGNAL)
+    assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "0\n"), done.stderr
