@@ -158,6 +158,10 @@ class Cluster:
             if node["Alive"]
         ]  # fmt: skip
 
+    def here(self) -> str:
+        """The identity of the machine that this process is on."""
+        return str(self.ray.get_runtime_context().get_node_id())
+
     def place(self, body: type, machine: Machine) -> Any:
         """A new actor with that body on a machine, which gets a core of it, and a GPU if it has some.
 

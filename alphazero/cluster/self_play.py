@@ -10,7 +10,7 @@ import logging
 import tempfile
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,7 +22,10 @@ from alphazero.cluster.connection import Cluster
 from alphazero.cluster.pool import Pool, RemoteHost
 from alphazero.errors import StorageError, count_of
 from alphazero.fingerprint import game_fingerprint
+from alphazero.machine import count_cores
 from alphazero.nets.devices import see_only
+from alphazero.nets.neural_net import Trainer
+from alphazero.nets.torch_trainer import MOST_THREADS
 from alphazero.search.placement import make_evaluators
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.training.config import RunConfig
@@ -33,7 +36,7 @@ from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPl
 from alphazero.training.selfplay.calibration import compile_all
 from alphazero.training.selfplay.games import saved_arrays
 from alphazero.training.selfplay.worker import LEAST_GAMES, play_games
-from alphazero.training.worker_process import WorkerSettings, make_net
+from alphazero.training.worker_process import TrainingJob, WorkerSettings, make_net
 
 logger = logging.getLogger(__name__)
 
@@ -185,6 +188,7 @@ class AllHosts(Worker):
         self._wants_shown = True
         self._sent: int | None = None
         self._arrived = threading.Event()
+        self.resting: str | None = None  # the machine on which the network learns now: its hosts get no orders
         self.began: float | None = None
         self.counted, self._playing_now = SelfPlayCounts(), False
         """The end of the last call of `play`, and the counts of then."""
@@ -214,7 +218,7 @@ class AllHosts(Worker):
 
     def next_order(self, host: RemoteHost) -> Order | None:
         # if its games suffice for the next generation, the learner is behind
-        if self.inbox.num_games >= self.wanted:
+        if host.machine.identity == self.resting or self.inbox.num_games >= self.wanted:
             return None
         ledger, num_games = self._ledgers[host.number], games_of_order(self.wanted / len(self._ledgers))
         # all slots, as many again if all their games end at once, and the games of orders under way
@@ -332,8 +336,9 @@ class ClusterWorkers(Workers):
         return self.worker.began or time.monotonic(), self.worker.counted
 
     def forget(self) -> None:
-        """Older games age by the network that plays from now on."""
+        """Lets all hosts get orders again, once it is known which network plays; older games age by it."""
         self.worker.note_version()
+        self.worker.resting = None
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float | None:
         return None  # the machines differ
@@ -367,6 +372,15 @@ class ClusterWorkers(Workers):
 
     def committed(self) -> None:
         self.inbox.committed()
+
+    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
+        """Calls `learn_here`; if it takes all cores of this machine, hosts here get no orders until `forget`.
+
+        They would slow it down with games by the last weights. Hosts elsewhere play on.
+        """
+        if self._plan.device_kinds == ["cpu"] and min(self._plan.threads, MOST_THREADS) >= count_cores():
+            self.worker.resting = self._cluster.here()
+        return learn_here()
 
 
 def slots_of_host(config: RunConfig, num_hosts: int) -> int:

@@ -369,6 +369,29 @@ def test_no_orders_are_given_while_the_next_generation_waits(workers: ClusterWor
     assert workers.worker.next_order(host(1)) is not None
 
 
+@pytest.mark.parametrize(
+    ("threads", "cores", "rest"), [(1, 1, True), (1, 2, False), (4, 4, True), (16, 16, False)], ids=str
+)
+def test_hosts_beside_a_learner_that_takes_all_cores_rest_until_the_next_network_is_known(
+    workers: ClusterWorkers, monkeypatch: pytest.MonkeyPatch, threads: int, cores: int, rest: bool
+):
+    """A learner takes four threads at most."""
+    workers._plan = replace(workers._plan, threads=threads)
+    monkeypatch.setattr(workers_module, "count_cores", lambda: cores)
+    monkeypatch.setattr(workers._cluster, "here", lambda: host(1).machine.identity, raising=False)
+    elsewhere = replace(host(2), machine=replace(host(2).machine, identity="m"))
+
+    def learn() -> str:
+        assert (workers.worker.next_order(host(1)) is None) == rest
+        assert workers.worker.next_order(elsewhere) is not None
+        return "learned"
+
+    assert workers.learn(None, None, learn) == "learned"  # type: ignore[arg-type]
+    assert (workers.worker.next_order(host(1)) is None) == rest, "the gate needs the cores, too"
+    workers.forget()
+    assert workers.worker.next_order(host(1)) is not None
+
+
 def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: ClusterWorkers, chunks: list[Chunk]):
     worker = workers.worker
     worker.last = replace(chunks[0], games=np.array([[1, 5, 0], [2, 5, 3], [3, 5, 4], [4, 5, 9]]))
