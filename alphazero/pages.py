@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from alphazero.errors import InputError, InvalidSetting, quote
+from alphazero.errors import InputError
 from alphazero.storage.files import atomic_write
 
 if TYPE_CHECKING:
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 NO_PICTURES = (
     "There are no pictures, since matplotlib is missing: pip install matplotlib, and run the same command again."
 )
-ENDINGS = (".png", ".svg", ".pdf")
-"""Files that a picture can be written to."""
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 76rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
 h1, h2 { font-weight: 600 } h2 { margin-top: 2.5rem }
@@ -63,13 +61,6 @@ def has_matplotlib() -> bool:
     with contextlib.suppress(InputError):
         return bool(new_figure())
     return False
-
-
-def check_picture_file(option: str, path: Path) -> None:
-    """Raises InputError if no picture can be written to `path`; called before the work on the picture begins."""
-    if path.suffix not in ENDINGS:
-        raise InvalidSetting(f"{option} takes a file that ends in {', '.join(ENDINGS)}, not {quote(str(path), 200)}")
-    new_figure()
 
 
 def save_figure(figure: Figure, path: Path) -> None:

@@ -31,7 +31,7 @@ from typing import Any
 
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError, InvalidSetting
-from alphazero.pages import check_picture_file, new_figure, save_figure
+from alphazero.pages import new_figure, save_figure
 from alphazero.progress import Progress
 from alphazero.settings import check_ranges
 from alphazero.storage.files import check_output_file, write_json
@@ -78,7 +78,9 @@ class LearningBenchmark:
             if path is not None:
                 check_output_file(name, path)
         if self.plot is not None:
-            check_picture_file("--plot", self.plot)
+            if self.plot.suffix not in (".png", ".svg", ".pdf"):
+                raise InvalidSetting(f"--plot takes a file that ends in .png, .svg or .pdf, not {self.plot}")
+            new_figure()  # says now, and not after all runs, that matplotlib is missing
         self.targets()
         list(self.variants())
 

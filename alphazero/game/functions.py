@@ -120,16 +120,22 @@ def _is_numbas_own(module: types.ModuleType) -> bool:
     return module.__name__.partition(".")[0] in NUMBAS_OWN
 
 
-def recursive(value: Any, above: tuple[types.FunctionType, ...] = ()) -> bool:
-    """The function, or one that it calls, calls itself or one of those `above` it; a tuple's items are searched."""
+def recursive(value: Any, above: tuple[types.FunctionType, ...] = (), done: set[Any] | None = None) -> bool:
+    """The function, or one that it calls, calls itself or one of those `above` it; a tuple's items are searched.
+
+    Functions in `done` do not.
+    """
+    done = set() if done is None else done
     if type(value) is tuple:
-        return any(recursive(item, above) for item in value)
+        return any(recursive(item, above, done) for item in value)
     source = getattr(value, "py_func", value)
-    if not isinstance(source, types.FunctionType):
+    if not isinstance(source, types.FunctionType) or source in done:
         return False
     reached = [value for _, value in _members(source.__globals__, _names(source.__code__))]
     reached += [cell.cell_contents for cell in source.__closure__ or ()]
-    return source in above or any(recursive(item, (*above, source)) for item in reached)
+    found = source in above or any(recursive(item, (*above, source), done) for item in reached)
+    done |= set() if found else {source}
+    return found
 
 
 def _members(scope: Mapping[str, Any], names: list[str]) -> list[tuple[str, Any]]:

@@ -37,7 +37,6 @@ legal: Any
 step: Any
 is_terminal: Any
 terminal_value: Any
-wins_by: Any
 to_canonical: Any
 observe: Any
 transform: Any
@@ -117,13 +116,6 @@ def _wins_by(state, action, after):
     player = mover(state, 0)
     result = terminal_value(after)
     return result > 0.0 if mover(after, 1 - player) == player else result < 0.0
-
-
-def _find_wins(states, legal_masks, scratch, wins):
-    """Writes `wins bool[n, A]`: the legal actions that win at once in `states uint64[n, K]`, none of them terminal."""
-    for i in range(len(states)):
-        for action in range(legal_masks.shape[1]):
-            wins[i, action] = legal_masks[i, action] and wins_by(states[i], action, scratch)
 
 
 def _observe_states(states, planes):
@@ -355,7 +347,6 @@ class Kernels:
     find_movers = _bound(_find_movers)
     advance = _bound(_advance)
     observe = _bound(_observe_states)
-    find_wins = _bound(_find_wins, _wins_by)
     guess = _bound(_guess)
 
     @functools.cached_property
@@ -399,18 +390,6 @@ class Kernels:
         planes = np.empty((len(states), *self.game.observation_shape), np.float32)
         self.observe(states, planes)
         return planes
-
-    def winning_actions(self, states: ArrayLike, legal_masks: ArrayLike) -> np.ndarray:
-        """`bool[n, A]`: the actions that win at once in `states uint64[n, K]`, `legal_masks bool[n, A]`.
-
-        Raises ValueError for other shapes.
-        """
-        states, legal_masks = self._rows(states), np.ascontiguousarray(legal_masks, bool)
-        if legal_masks.shape != (shape := (len(states), self.game.num_actions)):
-            raise ValueError(f"legal masks must have the shape {shape}, not {legal_masks.shape}")
-        wins = np.empty(legal_masks.shape, bool)
-        self.find_wins(states, legal_masks, np.empty(states.shape[1], states.dtype), wins)
-        return wins
 
     def describe_all(self, states: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`.

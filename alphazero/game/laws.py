@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import signal
 import threading
@@ -66,9 +67,13 @@ class Facts(NamedTuple):
     terminal_value: float
     """0 where the game goes on."""
     legal: Any
-    """`bool[A]`, all false where the game is over."""
+    """`bool[A]`, all false where the game is over; kept as a digest."""
     observe: Any
-    """`float32[P, H, W]`."""
+    """`float32[P, H, W]`; kept as a digest."""
+
+    def kept(self) -> Facts:
+        """The same in little memory, to be compared with others of its kind."""
+        return self._replace(legal=_digest(self.legal), observe=_digest(self.observe))
 
     def difference(self, other: Facts) -> str:
         """The first rule that says something else of another position; empty if none does."""
@@ -247,7 +252,7 @@ class Laws:
         self.line, (state, player) = [], self.start()
         for ply in range(self.game.max_plies + 1):
             facts = self.facts(state, player)
-            self.visited.append((state, player, facts))
+            self.visited.append((state, player, facts.kept()))
             self.must(ply or not facts.is_terminal, "the start position must not be over", state, player)
             yield state, player, facts
             if facts.is_terminal:
@@ -263,6 +268,10 @@ class Laws:
         """Each player has had a turn in the games that were played."""
         law = "`to_play` must give both players their turns; one of them never moved: a game has two players"
         self.must({player for _, player, _ in self.visited} >= {0, 1}, law)
+
+
+def _digest(values: np.ndarray) -> bytes:
+    return hashlib.blake2b(values.tobytes(), digest_size=16).digest()
 
 
 def _raised(name: str, error: Exception, game: Game) -> str:

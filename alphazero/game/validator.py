@@ -164,7 +164,7 @@ class Check(Laws):
         if isinstance(self.game, PythonGame):
             self.game.forget()
         for state, player, first in self.some():
-            changed = first.difference(self.facts(state, player))
+            changed = first.difference(self.facts(state, player).kept())
             law = f"the rules must say the same of a position whenever they are asked, but `{changed}` changed: does a "
             law += "rule draw lots, keep something outside of the state, or change an earlier position?"
             self.must(not changed, law, state, player)
@@ -188,7 +188,8 @@ class Check(Laws):
 
     def transforms(self, cells: np.ndarray, actions: np.ndarray) -> None:
         """The images that `transform` makes of some of the positions, and of the positions after one action."""
-        for state, player, facts in self.some():
+        for state, player, _ in self.some():
+            facts = self.facts(state, player)
             for symmetry in range(len(cells)):
                 image, law = state.copy(), f"`transform` by symmetry {symmetry} must"
                 self.ask("transform", image, player, symmetry)
@@ -225,7 +226,7 @@ class Check(Laws):
         for state, player, facts in self.visited:
             if facts.is_terminal and not facts.terminal_value:
                 continue
-            other = firsts.setdefault((facts.observe.tobytes(), facts.is_terminal), (state, player, facts))
+            other = firsts.setdefault((facts.observe, facts.is_terminal), (state, player, facts))
             if facts._replace(to_play=0).difference(other[2]._replace(to_play=0)):
                 what = "results" if facts.is_terminal else "legal actions"
                 return self.findings.warnings.append(
@@ -274,7 +275,7 @@ def _compiled_difference(
     (legal,), (over,), (value,) = kernels.describe_all(states)
     kernels.find_movers(states, to_play)
     facts = Facts(bool(over), int(to_play[0]), float(value), legal, kernels.observations(states)[0])
-    if (wrong := first.difference(facts)) or over:
+    if (wrong := first.difference(facts.kept())) or over:
         return wrong
     choice, rare = np.flatnonzero(legal), number % (1 + len(check.visited) // CHECKED) == 0
     going_on.append((state, player, int(choice[number % len(choice)])))

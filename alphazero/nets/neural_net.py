@@ -208,12 +208,13 @@ def check_net(net: NeuralNet, game: Game) -> None:
 
 
 def check_apart(learning: NeuralNet, playing: NeuralNet) -> None:
-    """Raises NetError if both are one net, or play by one module: a gate would compare a net with itself."""
-    made, other = (getattr(net, "module", net) for net in (learning, playing))
-    if made is other:
+    """Raises NetError if both are one net, or share weights in memory: a gate would compare a net with itself."""
+    made: list[Any] = [getattr(net, "module", None) for net in (learning, playing)]
+    mine, others = ({id(x) for x in each.parameters()} if hasattr(each, "parameters") else set() for each in made)
+    if learning is playing or mine & others:
         raise NetError(
-            f"the function that makes nets gave the same {type(made).__name__} twice: let it make a new one at each "
-            "call, as one learns while the other plays"
+            f"the function that makes nets gave the same {type(made[0] or learning).__name__} twice: let it make a new "
+            "one at each call, as one learns while the other plays"
         )
 
 

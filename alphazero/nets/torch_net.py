@@ -6,6 +6,7 @@ import copy
 import functools
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -31,7 +32,7 @@ from alphazero.nets.any_module import (
     to_arrays,
     to_priors,
 )
-from alphazero.nets.devices import INFERENCES, bf16_pays, check_device, has_amx, say_once, usual_torch
+from alphazero.nets.devices import INFERENCES, bf16_pays, has_amx, say_once, usual_torch
 from alphazero.nets.kernels.openvino import OpenVinoInference
 from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.neural_net import CudaEvaluator, NeuralNet, on_one_thread
@@ -167,8 +168,11 @@ class TorchNet(NeuralNet):
 
     @usual_torch()
     def use_device(self, name: str) -> None:
-        check_device(name.partition(":")[0], ("cpu", "cuda"))
-        self.device, self.frozen, self._inference = torch.device(name), None, None
+        try:
+            device = torch.device(name)
+        except RuntimeError:
+            raise UnknownName("device", name, ("cpu", "cuda"), meant=re.sub("^gpu", "cuda", name)) from None
+        self.device, self.frozen, self._inference = device, None, None
         self.module.to(self.device)
         self.freeze()
 

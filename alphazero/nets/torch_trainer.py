@@ -104,7 +104,9 @@ class TorchTrainer(Trainer):
             self.optimizer.step(gradients, learning_rate, finite, self._each)
             mine = list(self.module.buffers())
             _copy(mine, [torch.where(finite, *pair) for pair in zip(buffers, mine, strict=True)])
-            self._average(share)
+            steps = torch._foreach_sub(self._averaged, self._averages)
+            torch._foreach_add_(self._averages, torch._foreach_mul(steps, share))
+            _copy(self._counts, self._counted)
         self._hand_out_buffers()
         return *(torch.where(finite, loss, math.nan) for loss in losses), finite
 
@@ -190,11 +192,6 @@ class TorchTrainer(Trainer):
             _copy(list(replica.buffers()), mine)
 
     @torch.no_grad()
-    def _average(self, share: float | Tensor) -> None:
-        steps = torch._foreach_sub(self._averaged, self._averages)
-        torch._foreach_add_(self._averages, torch._foreach_mul(steps, share))
-        _copy(self._counts, self._counted)
-
     def join(self, meeting: Path, rank: int, size: int) -> Callable[[], None]:
         return self._group.join(meeting, rank, size, self._on_gpu)
 

@@ -100,11 +100,6 @@ class ContestantText:
         path = os.path.join(os.curdir, path)
         return replace(self, head=path, name=path, argument="")
 
-    def refuse_argument(self) -> None:
-        """Raises InvalidSetting if there is an argument."""
-        if self.head != self.name:
-            raise InvalidSetting(f"{self.name} takes no argument, so {quote(self.head)} means nothing")
-
     def whole_argument(self, what: str, example: str) -> int:
         """The argument as a whole number; raises InvalidSetting."""
         try:
@@ -206,8 +201,8 @@ def _open(
     kernels, own = kernels_of(loaded.game), loaded.contestants.get(named.name)
     if own is not None:
         return own(kernels, named.argument, named.settings, seed=seed, threads=threads)  # type: ignore[no-any-return]
-    if named.name in ("random", "greedy", "human", *loaded.nets):
-        named.refuse_argument()
+    if named.name in ("random", "greedy", "human", *loaded.nets) and named.head != named.name:
+        raise InvalidSetting(f"{named.name} takes no argument, so {quote(named.head)} means nothing")
     if named.name in ("random", "greedy", "human", "minimax"):
         named.settings_as({})
     if named.name == "random":

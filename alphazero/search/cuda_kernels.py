@@ -21,7 +21,7 @@ from alphazero.search.roots import move_root, prepare_root, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import PENDING, ROOT, Memory, Tree, make_arrays, rounded_product
 
-BLOCK = 1 if SIMULATED else 32
+BLOCK = 2 if SIMULATED else 32
 """Threads per block: one warp, so that a few trees use many multiprocessors; a simulated thread takes long to start."""
 
 # Names that `CudaKernels` replaces by one game's own.

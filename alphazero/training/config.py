@@ -20,7 +20,7 @@ class SelfPlayConfig:
     """Games per generation; fewer if they would take more than a tenth of --minutes."""
     num_slots: int = 256
     """Games played at once by each thread; more keep the network busier and use more memory.
-    On a GPU they are as many as a generation has or the memory holds, except with --deterministic."""
+    On a GPU the program chooses the number itself, except with --deterministic."""
     temperature: float = 1.0
     """The first actions of a game are drawn in proportion to visits^(1/temperature).
     No effect with sequential halving."""

@@ -113,4 +113,4 @@ class Tally:
         if self._skipped:
             total = len(self.finite) + self._skipped
             logger.warning("%d of %d batches gave no finite loss and were skipped", self._skipped, total)
-        return {name: float(np.mean([losses[name] for losses in self.finite])) for name in self.finite[0]}
+        return {name: float(np.mean([each.get(name, 0.0) for each in self.finite])) for name in self.finite[-1]}

@@ -250,20 +250,26 @@ class DeviceBatches:
             drawn[rows] = True
         places, needed = np.cumsum(drawn) - 1, np.flatnonzero(drawn)
 
-        def describe(start: int) -> list[torch.Tensor]:
-            rows = needed[start : start + PIECE]
+        def describe(rows: np.ndarray) -> list[torch.Tensor]:
             batch = source.batch(rows, np.zeros(len(rows), np.int64))
             planes = batch.observations
             with np.errstate(invalid="ignore"):
                 small = planes.astype(np.uint8)
             if (small == planes).all():  # small whole numbers, as most games have, take a byte each
                 planes = small
-            arrays = planes, batch.legal_masks, batch.policy_targets, batch.value_targets
-            return [torch.from_numpy(array).to(device) for array in arrays]
+            return list(map(torch.from_numpy, (planes, batch.legal_masks, batch.policy_targets, batch.value_targets)))
 
+        pieces, filled = [needed[first : first + PIECE] for first in range(0, len(needed), PIECE)], 0
         with ThreadPoolExecutor(threads) as pool:
-            pieces = zip(*pool.map(describe, range(0, len(needed), PIECE)), strict=True)
-        self._planes, self._masks, self._policies, self._values = (torch.cat(piece) for piece in pieces)
+            for found in pool.map(describe, pieces):
+                if not filled:  # each array is there once: together with its pieces it would take twice the memory
+                    whole = [torch.empty((len(needed), *x.shape[1:]), dtype=x.dtype, device=device) for x in found]
+                if found[0].dtype != torch.uint8:
+                    whole[0] = whole[0].float()
+                for target, piece in zip(whole, found, strict=True):
+                    target[filled : filled + len(piece)] = piece
+                filled += len(found[0])
+        self._planes, self._masks, self._policies, self._values = whole
         self._cells, self._actions = (torch.as_tensor(array, device=device) for array in source.kernels.symmetries)
         self._rows, self._symmetries = (
             torch.as_tensor(np.stack(part), device=device)

@@ -17,7 +17,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.placement import as_many_as_fit, make_evaluators, runs_on_cuda
 from alphazero.training.plan import Assignment, Workers, cannot_be_imported
 from alphazero.training.selfplay import SelfPlay, SelfPlayCounts
-from alphazero.training.selfplay.calibration import bytes_of_tree, games_in_memory, rate_on_device, rate_on_processor
+from alphazero.training.selfplay.calibration import bytes_of_tree, choose_slots, rate_on_device, rate_on_processor
 from alphazero.training.worker_process import SECONDS_TO_LEAVE, TrainingJob, WorkerProcess, end_all
 
 logger = logging.getLogger(__name__)
@@ -120,7 +120,8 @@ class LocalWorkers(Workers):
         plan, self_play = self._plan, self._plan.config.self_play
         most = max(1, self_play.games_per_generation // self._total)
         if isinstance(evaluate, CudaEvaluator) and not plan.deterministic:
-            return self._assignment.slots or games_in_memory(self._kernels, plan.config.search, self._each, most)
+            slots = self._assignment.slots
+            return slots or choose_slots(self._kernels, evaluate, plan.config.search, self._each, most)
         return min(self_play.num_slots, most)
 
     def _rate(self, evaluate: Evaluator | CudaEvaluator, num_slots: int) -> float:

@@ -111,7 +111,9 @@ class Grown:
             before, begin, reporting, done = self.simulations(), time.monotonic(), 0.0, False
             while not done:
                 until = time.monotonic() + max(INTERVAL, reporting * (1 / MOST_REPORTING - 1))
-                while time.monotonic() <= until and not (done := self._is_done(limit)):
+                while time.monotonic() <= until and not (
+                    done := self.simulations() >= limit or self._analysis.finished
+                ):
                     try:
                         with self._lock:
                             self._analysis.step()
@@ -125,9 +127,6 @@ class Grown:
                 report = self._report(position)
                 reporting = time.monotonic() - told
                 yield {**report, "limit": limit, "rate": round(rate), "more": not done}
-
-    def _is_done(self, limit: int) -> bool:
-        return self.simulations() >= limit or self._analysis.finished
 
     def simulations(self) -> int:
         """Simulations at the root so far, those of a kept subtree included."""

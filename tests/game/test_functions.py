@@ -206,6 +206,15 @@ def test_functions_that_call_themselves_are_found():
     assert [recursive(function) for function in others] == [False] * 5
 
 
+def test_functions_with_many_ways_to_each_other_are_looked_at_once():
+    """Each of 60 functions calls the two before it: that makes 10^12 ways."""
+    calls = "def f0(x): return x\ndef f1(x): return x\n"
+    calls += "\n".join(f"def f{i}(x): return f{i - 1}(x) + f{i - 2}(x)" for i in range(2, 60))
+    scope: dict[str, Any] = {}
+    exec(calls, scope)
+    assert not recursive(scope["f59"])
+
+
 RECURSIVE_HELPER = """
 from numba import njit
 @njit

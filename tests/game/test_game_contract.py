@@ -12,7 +12,7 @@ import pytest
 
 from alphazero.errors import IllegalAction
 from alphazero.game import Game, Position
-from alphazero.game.kernels import Kernel, Kernels
+from alphazero.game.kernels import Kernel, Kernels, _wins_by
 
 NUM_POSITIONS = 1000
 NUM_SLOW_POSITIONS = 60  # where every position is played by plain Python
@@ -170,11 +170,19 @@ def test_a_batch_is_described_and_observed_as_one_at_a_time_and_as_position_does
             assert position.outcome == sample.values[i] * (1 if position.to_play == 0 else -1)
 
 
+def _find_wins(states, legal_masks, scratch, wins):
+    for i in range(len(states)):
+        for action in range(legal_masks.shape[1]):
+            wins[i, action] = legal_masks[i, action] and wins_by(states[i], action, scratch)  # which bind puts here
+
+
 def test_what_wins_at_once_is_what_trying_all_actions_says(kernels: Kernels):
     last = [random_game(kernels.game, seed)[-2] for seed in range(20)]  # some of these games are won by their last ply
     tried = [position for position in (*few_positions(kernels), *last) if not position.terminal]
     masks = np.array([position.legal_mask for position in tried])
-    wins, num_wins = kernels.winning_actions(np.array([position.state for position in tried]), masks), 0
+    wins, num_wins = np.ones(masks.shape, bool), 0
+    scratch = np.zeros(kernels.game.state_words, np.uint64)
+    kernels.bind(_find_wins, _wins_by)(np.array([position.state for position in tried]), masks, scratch, wins)
     for row, position in enumerate(tried):
         winner = 1 if position.to_play == 0 else -1
         after = {action: position.play(action) for action in position.legal_actions}
@@ -232,7 +240,7 @@ def test_a_pair_left_out_of_advance_writes_nothing(kernels: Kernels):
 
 def kernel_arguments(kernels: Kernels, name: str, count: int) -> tuple[Kernel | None, tuple[np.ndarray, ...]]:
     """A kernel and fresh arguments for it, on `count` positions."""
-    kernel = getattr(kernels, name)
+    kernel = kernels.bind(_find_wins, _wins_by) if name == "find_wins" else getattr(kernels, name)
     sample = positions(kernels).part(slice(count))
     n, num_actions = sample.legal_masks.shape
     if name == "init_states":

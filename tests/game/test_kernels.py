@@ -142,12 +142,8 @@ def test_a_list_of_states_is_as_good_as_an_array():
     states = [np.array([word], np.uint64) for word in (3, 10)]
     masks, terminal, _ = kernels.describe_all(states)
     assert masks.tolist() == [[True, True], [False, False]] and terminal.tolist() == [False, True]
-    wins = kernels.winning_actions([[8], [9]], [[True, True], [True, True]])
-    assert wins.tolist() == [[False, True], [True, True]] and kernels.observations(states)[:, 0, 0, 0].tolist() == [
-        3,
-        10,
-    ]
-    assert all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.find_wins))
+    assert kernels.observations(states)[:, 0, 0, 0].tolist() == [3, 10]
+    assert all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe))
     assert kernels.canonical(states)[0].tolist() == [[3], [10]]
 
 
@@ -158,10 +154,6 @@ def test_states_of_another_shape_are_refused(states: Any):
     for ask in (kernels.describe_all, kernels.observations, kernels.canonical):
         with pytest.raises(ValueError, match=r"states must have the shape \(n, 1\)"):
             ask(states)
-    with pytest.raises(ValueError, match="states must have"):
-        kernels.winning_actions(states, np.ones((2, 2), bool))
-    with pytest.raises(ValueError, match=r"legal masks must have the shape \(2, 2\), not \(2, 3\)"):
-        kernels.winning_actions(kernels.start_states(2), np.ones((2, 3), bool))
 
 
 def test_old_rules_give_way_to_new_ones(monkeypatch: pytest.MonkeyPatch):
@@ -217,7 +209,7 @@ from alphazero.game.kernels import Kernels
 sys.setswitchinterval(1e-6)
 kernels = Kernels(registry.load("tictactoe").game)
 parts = [(templates._init_states,), (templates._describe,), (templates._play,), (templates._advance,),
-         (templates._observe_states,), (templates._find_wins, templates._wins_by)]
+         (templates._observe_states,), (templates._canonicalize, templates._to_canonical)]
 def side_by_side(calls):
     begin, found = threading.Barrier(len(calls)), []
     def use(call):

@@ -109,8 +109,17 @@ def test_a_processor_with_amx_fills_parts_up_sooner(shared, monkeypatch, amx, bf
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
     for name in ("_take_over", "set_weights"):
         monkeypatch.setattr(OpenVinoInference, name, lambda self, module: None)
+    asked: list[int] = []
+
+    def compiled(self: OpenVinoInference, size: int, precision: str) -> SimpleNamespace:
+        asked.append(size)
+        rows, logits, values = np.zeros((size, 1), np.float32), np.zeros((size, 7)), np.zeros(size)
+        return SimpleNamespace(rows=rows, logits=logits, values=values, request=SimpleNamespace(infer=lambda: None))
+
     made = OpenVinoInference(shared.module, shared._example, bf16)
-    assert parts_of(32 + 17, made._new_size) == (32, *sizes)
+    monkeypatch.setattr(OpenVinoInference, "_compile", compiled)
+    logits, values = made(np.zeros((32 + 17, 1), np.float32))
+    assert asked == list(dict.fromkeys([32, *sizes])) and len(logits) == len(values) == 49  # each is kept
 
 
 def test_priors_are_a_softmax_over_the_legal_actions():

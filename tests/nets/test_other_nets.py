@@ -17,8 +17,8 @@ from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands import train as train_command
 from alphazero.commands.shared import run_command
-from alphazero.errors import InvalidSetting, NetError
-from alphazero.nets.neural_net import NeuralNet, check_saved, on_one_thread
+from alphazero.errors import InvalidSetting, NetError, UnknownName
+from alphazero.nets.neural_net import NeuralNet, check_apart, check_saved, on_one_thread
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import load_net
 from alphazero.storage.checkpoint import load_checkpoint, read_card, save_checkpoint
@@ -109,6 +109,39 @@ def test_a_net_that_is_the_same_at_each_call_is_refused(tmp_path):
     loaded = replace(registry.load("tictactoe"), make_net=lambda game, settings: net)
     with pytest.raises(NetError, match="the function that makes nets gave the same LinearNet twice: let it make a new"):
         train(loaded, LINEAR, tmp_path / "run", threads=1)
+
+
+class Headed(torch.nn.Module):
+    """A head of its own on a body that may be another one's, too."""
+
+    def __init__(self, body: torch.nn.Linear):
+        super().__init__()
+        self.body, self.policy = body, torch.nn.Linear(8, 9)
+
+    def forward(self, observations):
+        x = self.body(observations.flatten(1))
+        return self.policy(x), torch.tanh(x[:, 0])
+
+
+def test_nets_are_apart_unless_they_share_weights():
+    """Nets of somebody's own may keep one thing without weights in a field of that name."""
+    game, bodies = TicTacToe(), [torch.nn.Linear(18, 8) for _ in range(2)]
+    nets = [TorchNet(game, Headed(body)) for body in (bodies[0], bodies[0], bodies[1])]
+    with pytest.raises(NetError, match="gave the same Headed twice"):
+        check_apart(nets[0], nets[1])
+    check_apart(nets[0], nets[2])
+    linear: list[Any] = [LinearNet(game, LinearConfig()) for _ in range(2)]
+    linear[0].module = linear[1].module = object()
+    check_apart(*linear)
+
+
+@pytest.mark.parametrize(
+    ("device", "words"),
+    [("gpu:0", "did you mean 'cuda'"), ("cuda:x", "did you mean 'cuda'")],
+)
+def test_a_device_that_there_is_not_gets_a_sentence(device: str, words: str):
+    with pytest.raises(UnknownName, match=words):
+        TorchNet(TicTacToe(), Headed(torch.nn.Linear(18, 8))).use_device(device)
 
 
 def test_the_smallest_net_has_three_methods():

@@ -35,6 +35,23 @@ class RecordingTrainer:
         self.finished += 1
 
 
+class Auxiliary(RecordingTrainer):
+    """Gives a third loss in each second batch."""
+
+    def train_step(self, batch, learning_rate):
+        losses = super().train_step(batch, learning_rate)
+        return losses | ({"auxiliary": 4.0} if len(self.rates) % 2 == self.last else {})
+
+
+@pytest.mark.parametrize(("last", "names"), [(0, {"auxiliary": 2.0}), (1, {})])
+def test_the_losses_of_the_last_batch_are_told(last, names):
+    """A loss that a batch does not give counts as 0 there."""
+    trainer = Auxiliary()
+    trainer.last = last
+    learner = Learner(trainer, LearnerConfig(batch_size=10), seed=0)
+    assert learner.learn(training_set(100), 4, 1, 0.0) == {"policy_loss": 1.0, "value_loss": 0.5} | names
+
+
 def training_set(count: int) -> TrainingSet:
     kernels = Kernels(TicTacToe())
     policies = np.full((count, 9), 1 / 9, np.float32)

@@ -175,7 +175,9 @@ class _LayerWriter:
             raise _unknown(f"{name} on a tensor that is used again")
         operands = [self.values[arg.number] if isinstance(arg, _Value) else arg for arg in args]
         if plain in ACTIVATIONS:
-            return self._activated(args[0], operands[0], ACTIVATIONS[plain])
+            x = operands[0] if self._is_free(args[0]) else self._scaled(operands[0], torch.ones(operands[0].channels))
+            self.layers[x.number - 1] = replace(self.layers[x.number - 1], activation=ACTIVATIONS[plain])
+            return x
         try:
             return getattr(self, f"_{plain}")(args, shape, *operands)  # type: ignore[no-any-return]
         except (AttributeError, TypeError, ValueError, RuntimeError) as error:
@@ -208,7 +210,7 @@ class _LayerWriter:
     _mm = _addmm
 
     def _mul(self, args, shape, x, factor):  # type: ignore[no-untyped-def]
-        return self._scaled(x, _by_channel(factor, x), None)
+        return self._scaled(x, _by_channel(factor, x))
 
     def _add(self, args, shape, x, other):  # type: ignore[no-untyped-def]
         if not isinstance(other, Rows):
@@ -233,13 +235,7 @@ class _LayerWriter:
         rows = self.values[value.number].number
         return all(self.users[_Value(i)] == 1 for i, other in enumerate(self.values) if other.number == rows)
 
-    def _activated(self, value: _Value, x: Rows, activation: int) -> Rows:
-        if not self._is_free(value):
-            x = self._scaled(x, torch.ones(x.channels), None)
-        self.layers[x.number - 1] = replace(self.layers[x.number - 1], activation=activation)
-        return x
-
-    def _scaled(self, x: Rows, factors: Tensor, bias: Tensor | None, residual: Rows | None = None) -> Rows:
+    def _scaled(self, x: Rows, factors: Tensor, bias: Tensor | None = None, residual: Rows | None = None) -> Rows:
         """A layer that multiplies each channel by its factor, and adds a bias and a residual."""
         made = self._layer(x, torch.arange(x.cells)[:, None], torch.diag(factors)[None], bias, x.shape)
         self.layers[-1] = replace(self.layers[-1], residual=residual)

@@ -95,9 +95,11 @@ def benchmark_figures(benchmark: Benchmark | None, player: Player) -> dict[str, 
 
 def describe_matches(run: Run, opponents: Sequence[Player]) -> str:
     """A sentence on what will be played after the last generation."""
-    names = ", ".join(opponent.name for opponent in opponents) or "nobody"
+    if not opponents:
+        return "after the last generation the best net plays no games"
+    names = "each of " * (len(opponents) > 1) + ", ".join(opponent.name for opponent in opponents)
     games, limit = run.plan.config.evaluation.games, run.pace.share_of_minutes(MATCHES_SHARE)
-    sentence = f"after the last generation the best net plays {count_of(games, 'game')} against each of {names}"
+    sentence = f"after the last generation the best net plays {count_of(games, 'game')} against {names}"
     if math.isfinite(limit):
         sentence += f"; that takes additional time after {option('minutes')}, about {show_duration(limit)} at most"
     return sentence

@@ -126,7 +126,7 @@ def show_duration(seconds: float) -> str:
     return f"{minutes // 60}:{minutes % 60:02d}:{rest:02d}"
 
 
-# --- elsewhere ---
+# --- TensorBoard and wandb ---
 
 
 class TensorBoard:

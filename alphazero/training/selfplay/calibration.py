@@ -1,4 +1,4 @@
-"""Before the clock of a run starts: compiles all, measures the network, and counts the games that a GPU holds."""
+"""Before the clock of a run starts: compiles all, and measures the network and how many games a GPU should play."""
 
 from __future__ import annotations
 
@@ -22,12 +22,16 @@ from alphazero.search.cuda_memory import open_cuda
 from alphazero.search.cuda_search import room_for
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.placement import runs_on_cuda
+from alphazero.search.placement import as_many_as_fit, runs_on_cuda
 from alphazero.search.tree import HOST
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.health import count_positions
 from alphazero.training.selfplay.games import SelfPlay
 
+SMALLEST = 64
+"""Games at once in the first try; each next try has twice as many."""
+GOOD_ENOUGH = 0.9
+"""Take the fewest games that reach this share of top speed; more only delay each move."""
 SHARE = 0.5
 """Share of the free memory for the trees: learning and matches need some too."""
 SECONDS = 0.05
@@ -50,10 +54,20 @@ def bytes_of_tree(kernels: Kernels, config: SearchConfig) -> int:
     return size(2) - size(1)
 
 
-def games_in_memory(kernels: Kernels, config: SearchConfig, num_searches: int, most: int) -> int:
-    """The games at once for each of `num_searches` whose trees fit into the GPU's memory, at most so many."""
-    fitting = int(SHARE * open_cuda().free_bytes()) // (num_searches * bytes_of_tree(kernels, config))
-    return max(1, min(most, fitting))
+def choose_slots(kernels: Kernels, evaluate: CudaEvaluator, config: SearchConfig, num_searches: int, most: int) -> int:
+    """The fewest games at once for each of `num_searches` with which the GPU's network is nearly at its top speed."""
+    device = open_cuda()
+    fitting = int(SHARE * device.free_bytes()) // (num_searches * bytes_of_tree(kernels, config))
+    most = max(1, min(most, fitting))
+    rate, first = as_many_as_fit(lambda size: rate_on_device(kernels, evaluate, size), min(SMALLEST, most))
+    rates = {first: rate}
+    larger = [SMALLEST << i for i in range(1, 32) if SMALLEST << i < most] + [most]
+    for size in larger if first == SMALLEST < most else ():
+        try:
+            rates[size] = rate_on_device(kernels, evaluate, size)
+        except DeviceMemoryError:
+            break
+    return next(size for size, rate in rates.items() if rate >= GOOD_ENOUGH * max(rates.values()))
 
 
 def rate_on_device(kernels: Kernels, evaluate: CudaEvaluator, size: int) -> float:
