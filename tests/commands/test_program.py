@@ -173,7 +173,7 @@ def test_every_option_without_its_value_or_with_none_gets_plain_words(command):
     ]  # fmt: skip
     refused = 0
     flags = [(each, flag) for each in all_settings for flag in sorted(_flags(each, {}) - {"--help"})]
-    flags = flags[:: 4 if len(flags) > 100 else 1]  # a run has many settings of few kinds
+    flags = flags[:: 12 if len(flags) > 100 else 1]  # a run has many settings of few kinds
     for settings, flag in flags:
         for words in ([flag], [flag, "a\0b"]):
             try:
