@@ -19,7 +19,7 @@ from alphazero.game.board import (
 )
 from alphazero.game.game import Game, Position
 from alphazero.game.reading.boards import Grid, check_turns, in_turn, placed_in_turn, reached, read_grid
-from alphazero.game.rules import Rules
+from alphazero.game.rules import Rules, Score
 from alphazero.game.views import clicks_by_difference, grid_board
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "Piece",
     "Position",
     "Rules",
+    "Score",
     "Stroke",
     "View",
     "cells_in_line",

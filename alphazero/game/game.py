@@ -22,17 +22,18 @@ from alphazero.game.board import Board, Clicks, Piece, View
 from alphazero.game.drawing import draw
 from alphazero.game.functions import plain, rule_functions, rules_fingerprint
 from alphazero.game.reading.moves import meant_by, read_moves
-from alphazero.game.rules import Rules
+from alphazero.game.rules import Rules, Score
 
 
 class Game:
-    """A two-player, deterministic, zero-sum game with perfect information.
+    """A game with perfect information, for two players whose results cancel out or for one, with or without dice.
 
     Laws, which `alphazero check` tries in any game and tests/game/test_game_contract.py in registered ones. Neither can
     see wrong rules that are those of another consistent game:
     - a position is over, or has a legal action; a game ends within `max_plies`;
-    - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position;
-    - `step` depends on the state and the action alone, and other states stay as they are;
+    - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position, or points within the `score`;
+    - `step` depends on the state and the action alone, and other states stay as they are; what dice show comes by
+      `chance` and `settle`;
     - a symmetry of the observation permutes the legal actions and keeps who has won.
 
     >>> import alphazero as az
@@ -61,6 +62,14 @@ class Game:
     observation_shape: tuple[int, int, int]
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules
+    num_players: int = 2
+    """1 or 2."""
+    num_outcomes: int = 0
+    """C: the most outcomes that a die of `chance` has; 0 in a game without dice."""
+    dice_in_a_row: int = 1
+    """The most dice that are due one after another before a player moves again."""
+    score: Score | None = None
+    """What the numbers of `terminal_value` mean, unless they are -1, 0 and +1."""
     compiled: ClassVar[bool] = True
     """False: numba need not try to compile the rules; they run as plain Python."""
 
@@ -85,6 +94,10 @@ class Game:
     def parse_action(self, text: str, state: np.ndarray) -> int:
         """The action that `text` means; raises ValueError if it means none (legality is not checked)."""
         return int(text)
+
+    def format_outcome(self, outcome: int, state: np.ndarray) -> str:
+        """The outcome of a die in the notation of the game: one word."""
+        return str(outcome + 1)
 
     @cached_property
     def board(self) -> Board:
@@ -176,6 +189,8 @@ class Game:
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
+        if self.num_players == 1:
+            return 0
         to_play = self.plain_rules.to_play
         return alternating if to_play is None else int(to_play(state))
 
@@ -242,27 +257,42 @@ class Position:
         """The game is over."""
         return bool(self.game.plain_rules.is_terminal(self.state))
 
-    @cached_property
+    @property
     def outcome(self) -> int:
-        """+1 if the first player has won, -1 if the second, 0 for a draw; GameError if the game is not over."""
+        """+1 if the first player has won, -1 if the second, 0 for a draw; GameError if the game is not over.
+
+        In a game with a `score` who has more points has won; one who plays alone has if they are more than 0.
+        """
+        return int(np.sign(self.points))
+
+    @cached_property
+    def points(self) -> float:
+        """The first player's result as `terminal_value` counts; GameError if the game is not over."""
         if not self.terminal:
             raise GameError("the game is not over, so it has no outcome")
-        value = int(self.game.plain_rules.terminal_value(self.state))
-        return value if self.to_play == 0 else -value
+        points = float(self.game.plain_rules.terminal_value(self.state))
+        return points if self.to_play == 0 else -points
+
+    @cached_property
+    def chances(self) -> tuple[float, ...]:
+        """The probability of each outcome of the die that is due; none where a player is to move."""
+        rules, probabilities = self.game.plain_rules, np.zeros(self.game.num_outcomes)
+        count = 0 if rules.chance is None or self.terminal else int(rules.chance(self.state, probabilities))
+        return tuple(probabilities[:count].tolist())
 
     @cached_property
     def legal_mask(self) -> np.ndarray:
-        """`bool[A]`, true = allowed; all false when the game is over."""
+        """`bool[A]`, true = allowed; all false when the game is over, or a die is due."""
         mask = np.zeros(self.game.num_actions, bool)
-        if not self.terminal:
+        if not self.terminal and not self.chances:
             self.game.plain_rules.legal(self.state, mask)
         mask.setflags(write=False)
         return mask
 
     @property
     def legal_actions(self) -> list[int]:
-        """The allowed actions, ascending."""
-        return [int(action) for action in np.flatnonzero(self.legal_mask)]
+        """The allowed actions, ascending; where a die is due, its outcomes."""
+        return list(range(len(self.chances))) or [int(action) for action in np.flatnonzero(self.legal_mask)]
 
     @cached_property
     def observation(self) -> np.ndarray:
@@ -273,27 +303,32 @@ class Position:
         return planes
 
     def play(self, action: SupportsIndex) -> Position:
-        """The position after `action`; raises IllegalAction naming the legal ones."""
+        """The position after `action`, or an outcome of the die; raises IllegalAction naming the legal ones."""
         action = _whole(action)
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
-        if not 0 <= action < self.game.num_actions or not self.legal_mask[action]:
+        if action not in self.legal_actions:
             legal = listed(map(self.format, self.legal_actions))
             raise IllegalAction(f"action {shorten(action)} is not legal here (legal: {legal})")
-        state = self.state.copy()
-        self.game.plain_rules.step(state, action)
-        mover, start = self.game.mover(state, 1 - self.to_play), self._start if self.actions else self
+        state, rules = self.state.copy(), self.game.plain_rules
+        if self.chances:
+            assert rules.settle is not None
+            rules.settle(state, action)
+        else:
+            rules.step(state, action)
+        start = self._start if self.actions else self
+        mover = self.game.mover(state, self.to_play if self.chances else 1 - self.to_play)
         return Position(self.game, state, mover, (*self.actions, action), start)
 
     def parse(self, text: str) -> int:
-        """The legal action that `text` means; raises IllegalAction naming the legal ones."""
+        """The legal action, or outcome of the die, that `text` means; raises IllegalAction naming the legal ones."""
         if not isinstance(text, str):
             raise IllegalAction(f"position.parse takes a text, not {quote(text)}: an action needs no parsing")
         text = text.strip()
         with suppress(
             ValueError, LookupError, TypeError, AttributeError
         ):  # a notation may be a dict, or `re.match(...)`
-            if (action := self.game.parse_action(text, self.state)) in self.legal_actions:
+            if not self.chances and (action := self.game.parse_action(text, self.state)) in self.legal_actions:
                 return action
         words = {legal: self.format(legal) for legal in self.legal_actions}
         if (found := meant_by(text, words)) is not None:
@@ -302,8 +337,9 @@ class Position:
         raise IllegalAction(f"{quote(text)} is not a legal action here (legal: {legal})")
 
     def format(self, action: SupportsIndex) -> str:
-        """`action` in the game's notation; raises IllegalAction if it is no whole number."""
-        return self.game.format_action(_whole(action), self.state)
+        """`action`, or an outcome of the die, in the game's notation; IllegalAction if it is no whole number."""
+        write = self.game.format_outcome if self.chances else self.game.format_action
+        return write(_whole(action), self.state)
 
     @cached_property
     def view(self) -> View:
@@ -350,7 +386,8 @@ class Position:
         return type(self), (self.game, self.state, self.to_play, self.actions, self._start)
 
     def __repr__(self) -> str:
-        status = "the game is over" if self.terminal else f"player {self.to_play + 1} to move"
+        status = "a die is due" if self.chances else f"player {self.to_play + 1} to move"
+        status = "the game is over" if self.terminal else status
         where = " from a board" if self.is_set_up else ""
         return f"<{self.game.name} after {count_of(self.ply, 'ply')}{where}: {status}>"
 

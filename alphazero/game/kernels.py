@@ -24,9 +24,12 @@ from numpy.typing import ArrayLike
 from alphazero.errors import GameError, quote
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, recursive, rule_functions, with_callees
 from alphazero.game.game import Game
+from alphazero.game.randomness import CHANCE, make_key, uniform
 from alphazero.storage.kernel_cache import cached, needs_compiling
 
 logger = logging.getLogger(__name__)
+DIE = 2
+"""Is added to `to_play` of a search's node where a die is due."""
 LONGEST_LABEL = 60
 """Characters of a game's name in those of its compiled code, after which files are named."""
 TERMINAL_STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -43,7 +46,12 @@ transform: Any
 heuristic: Any
 to_play: Any
 mover: Any
+chance: Any
+settle: Any
+terminal_points: Any
 NUM_SYMMETRIES: int
+LOW_SCORE: float
+HIGH_SCORE: float
 
 
 def _init_states(states):
@@ -104,6 +112,67 @@ def _advance(states, to_play, parents, actions, children, terminal, values, leaf
             legal(state, leaf_masks[count])
             count += 1
     return count
+
+
+def _advance_to_die(
+    states, to_play, parents, actions, children, terminal, values, leaf_states, leaf_masks, chances, probabilities
+):
+    """`_advance` in a game with dice, whose nodes have DIE added to `to_play` where one is due.
+
+    An action of such a node is an outcome. Writes the probabilities of the die that is due after each action into a
+    row of `chances float32[n, C]`, 0 first if none is. `probabilities float64[C]` is scratch space.
+    """
+    count = 0
+    for i in range(len(parents)):
+        parent, child = parents[i], children[i]
+        if parent < 0:
+            continue
+        state = states[child]
+        for word in range(states.shape[1]):
+            state[word] = states[parent, word]
+        if to_play[parent] >= DIE:
+            settle(state, int(actions[i]))
+            to_play[child] = mover(state, to_play[parent] - DIE)
+        else:
+            step(state, int(actions[i]))
+            to_play[child] = mover(state, 1 - to_play[parent])
+        chances[i, 0] = 0.0
+        terminal[i] = is_terminal(state)
+        if terminal[i]:
+            values[i] = terminal_value(state)
+            continue
+        due = chance(state, probabilities)
+        if due > 0:
+            to_play[child] += DIE
+            for outcome in range(chances.shape[1]):
+                chances[i, outcome] = probabilities[outcome] if outcome < due else 0.0
+        else:
+            for word in range(states.shape[1]):
+                leaf_states[count, word] = state[word]
+            legal(state, leaf_masks[count])
+            count += 1
+    return count
+
+
+def _roll(states, to_play, seed, games, plies, probabilities, outcomes):
+    """Settles the dice that are due in each of `states uint64[n, K]`, in place, by a hash of (seed, game, ply).
+
+    Writes their outcomes into `outcomes int64[n, D]`, -1 behind them. `probabilities float64[C]` is scratch space.
+    """
+    for i in range(len(states)):
+        key = make_key(seed, games[i], plies[i], CHANCE)
+        for number in range(outcomes.shape[1]):
+            outcomes[i, number] = -1
+            if not is_terminal(states[i]) and (number == 0 or outcomes[i, number - 1] >= 0):
+                due = chance(states[i], probabilities)
+                if due > 0:
+                    left, outcome = uniform(key, number), 0
+                    while outcome < due - 1 and left > probabilities[outcome]:
+                        left -= probabilities[outcome]
+                        outcome += 1
+                    outcomes[i, number] = outcome
+                    settle(states[i], outcome)
+                    to_play[i] = mover(states[i], to_play[i])
 
 
 def _wins_by(state, action, after):
@@ -235,7 +304,13 @@ class BoundRules:
         self.scope: dict[str, Any] = {
             "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules,
         }  # fmt: skip
+        if game.score:
+            self.scope |= {"terminal_points": self.scope["terminal_value"], "LOW_SCORE": float(game.score.low)}
+            self.scope["HIGH_SCORE"] = float(game.score.high)
+            self.scope["terminal_value"] = bound(_scaled_score, self.scope)
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
+        if game.num_players == 1:
+            self.scope["mover"] = _alone
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
         self._bound: dict[tuple[Callable[..., Any], ...], Kernel] = {}
@@ -346,6 +421,8 @@ class Kernels:
     play = _bound(_play)
     find_movers = _bound(_find_movers)
     advance = _bound(_advance)
+    advance_to_die = _bound(_advance_to_die)
+    roll = _bound(_roll)
     observe = _bound(_observe_states)
     guess = _bound(_guess)
 
@@ -520,6 +597,16 @@ def _ask_rules(state, alternating):
 
 def _alternate(state, alternating):
     return alternating
+
+
+def _alone(state, alternating):
+    return 0
+
+
+def _scaled_score(state):
+    """`Score.value` of the points at the end."""
+    points = min(max(terminal_points(state), LOW_SCORE), HIGH_SCORE)
+    return 2.0 * (points - LOW_SCORE) / (HIGH_SCORE - LOW_SCORE) - 1.0
 
 
 def _no_heuristic(state):

@@ -16,7 +16,7 @@ MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
 
 # what a draw is for: keeps the streams of one (seed, game, ply) apart
-ROOT_NOISE, ROOT_GUMBEL, MOVE, ROLLOUT, TIE, OPENING, EXPLORATION = 0, 1, 2, 4, 5, 6, 7
+ROOT_NOISE, ROOT_GUMBEL, MOVE, ROLLOUT, TIE, OPENING, EXPLORATION, CHANCE = 0, 1, 2, 4, 5, 6, 7, 8
 
 
 @njit

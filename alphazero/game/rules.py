@@ -7,6 +7,30 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Score:
+    """What the numbers of `terminal_value` mean in a game with points.
+
+    >>> Score(-3, 3).value(2), Score(0, 1000).points(0.5)
+    (0.6666666666666667, 750.0)
+    """
+
+    low: float
+    """The fewest points; where two play, -high."""
+    high: float
+    """The most points; more count as so many."""
+    unit: str = "points"
+    """Their name for people."""
+
+    def value(self, points: float) -> float:
+        """The points on the scale from -1 to 1."""
+        return 2.0 * (min(max(points, self.low), self.high) - self.low) / (self.high - self.low) - 1.0
+
+    def points(self, value: float) -> float:
+        """The points that a value from -1 to 1 stands for."""
+        return self.low + (value + 1.0) / 2.0 * (self.high - self.low)
+
+
+@dataclass(frozen=True)
 class Rules:
     """Scalar functions of one `state` (`uint64[K]`, seen by the player to move); no Python objects inside.
 
@@ -41,7 +65,8 @@ class Rules:
     is_terminal: Callable[..., bool]
     """`is_terminal(state)`: the game is over."""
     terminal_value: Callable[..., float]
-    """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only."""
+    """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only.
+    In a game with a `score` the points of that player."""
     observe: Callable[..., None]
     """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
     to_play: Callable[..., int] | None = None
@@ -51,3 +76,10 @@ class Rules:
     share cache entries and samples."""
     heuristic: Callable[..., float] | None = None
     """`heuristic(state)`: a guess in (-1, 1) for the player to move, used by the baselines `minimax` and `greedy`."""
+    chance: Callable[..., int] | None = None
+    """`chance(state, probabilities)`: how many outcomes n a die has that is due now; 0 if a player is to move.
+    Writes their probabilities, all above 0 and 1 in sum, into the first n entries of `float64[C]`. It is asked after
+    `init`, `step` and `settle`, of states that are not terminal; never keep random numbers in the state."""
+    settle: Callable[..., None] | None = None
+    """`settle(state, outcome)` puts an outcome of the die, 0 to n-1, into effect in place. Another die may be due then.
+    Where players alternate, the player to move stays the same."""

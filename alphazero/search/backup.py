@@ -4,8 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from alphazero.game.kernels import inlined
-from alphazero.search.tree import ILLEGAL, ONE, ROOT, SURE, UNPROVEN, UNVISITED, ZERO, rounded_product
+from alphazero.game.kernels import DIE, inlined
+from alphazero.search.tree import (
+    BETWEEN,
+    ILLEGAL,
+    ONE,
+    ROOT,
+    SURE,
+    UNPROVEN,
+    UNVISITED,
+    ZERO,
+    rounded_product,
+)
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)
 
@@ -39,6 +49,10 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
         tree.q[b, node, action] = ZERO
         tree.child[b, node, action] = UNVISITED
         tree.action_proven[b, node, action] = UNPROVEN
+    for action in range(len(prior), tree.prior.shape[2]):  # a die has more outcomes
+        tree.prior[b, node, action] = ILLEGAL
+        tree.visits[b, node, action] = 0
+        tree.action_proven[b, node, action] = UNPROVEN
     if exponent != 1.0:
         raised = 0.0
         for action in range(len(prior)):
@@ -51,6 +65,52 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
     tree.node_visits[b, node] = ONE
     tree.visited_prior[b, node] = ZERO
     tree.proven[b, node] = UNPROVEN
+
+
+@inlined
+def open_die(tree, b, node, probabilities):
+    """Opens a node where a die is due; nobody has evaluated it, so it has no visits yet."""
+    left = ONE
+    for outcome in range(tree.prior.shape[2]):
+        due = outcome < len(probabilities) and left > ZERO and probabilities[outcome] > ZERO
+        tree.prior[b, node, outcome] = probabilities[outcome] if due else ILLEGAL
+        if not due:
+            left = ZERO
+        tree.visits[b, node, outcome] = 0
+        tree.q[b, node, outcome] = ZERO
+        tree.child[b, node, outcome] = UNVISITED
+        tree.action_proven[b, node, outcome] = UNPROVEN
+    tree.raw_value[b, node] = tree.node_value[b, node] = tree.node_visits[b, node] = tree.visited_prior[b, node] = ZERO
+    tree.proven[b, node] = UNPROVEN
+
+
+@inlined
+def settle_die(tree, b, node):
+    """The exact value of a node where a die is due if all outcomes have the same one, else UNPROVEN."""
+    known = tree.action_proven[b, node, 0]
+    for outcome in range(tree.prior.shape[2]):
+        if tree.prior[b, node, outcome] >= ZERO and tree.action_proven[b, node, outcome] != known:
+            return UNPROVEN
+    return known
+
+
+@inlined
+def weigh_outcomes(tree, b, node):
+    """Sets the sum of a die's values to its visits times the mean of the outcomes seen, by their probabilities.
+
+    Returns by how much the sum has grown: what goes up in place of the value of the last visit, so that the mean above
+    follows. The mean of all visits in its place would be wrong by the outcomes that came too often so far.
+    """
+    total, mass = ZERO, ZERO
+    for outcome in range(tree.prior.shape[2]):
+        if tree.visits[b, node, outcome] > 0:
+            known = tree.action_proven[b, node, outcome]
+            value = tree.q[b, node, outcome] if known == UNPROVEN else np.float32(known)
+            total += rounded_product(tree.prior[b, node, outcome], value)
+            mass += tree.prior[b, node, outcome]
+    before = tree.node_value[b, node]
+    tree.node_value[b, node] = tree.node_visits[b, node] * (total / mass)
+    return tree.node_value[b, node] - before
 
 
 @inlined
@@ -104,11 +164,12 @@ def backup(tree, b, leaf, value, announced, prove):
     has counted its visits on the way down.
     """
     node = leaf
-    exact = prove and tree.proven[b, leaf] != UNPROVEN
+    exact = prove and tree.proven[b, leaf] < UNPROVEN
     while node != ROOT:
         parent, action = tree.parent[b, node], tree.action[b, node]
-        if tree.to_play[b, parent] != tree.to_play[b, node]:
+        if (tree.to_play[b, parent] ^ tree.to_play[b, node]) & 1:
             value = -value
+        die = tree.to_play[b, parent] >= DIE
         if announced:
             finish_visit(tree, b, parent, action, node, value)
         else:
@@ -116,11 +177,14 @@ def backup(tree, b, leaf, value, announced, prove):
         if exact:
             tree.action_proven[b, parent, action] = np.int8(value)
             tree.q[b, parent, action] = SURE * value
-            known = settle(tree, b, parent)
+            known = settle_die(tree, b, parent) if die else settle(tree, b, parent)
             exact = known != UNPROVEN
             if exact:
                 tree.proven[b, parent] = known
                 value = np.float32(known)
+        if die and not exact:
+            tree.node_value[b, parent] -= value  # which the visit has added
+            value = weigh_outcomes(tree, b, parent)
         node = parent
 
 
@@ -148,11 +212,15 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         return 0
     evaluated = 0
     if walks.parents[i] < 0:  # not new, and proven before
-        value = np.float32(tree.proven[b, leaf])
+        known = tree.proven[b, leaf]
+        value = tree.raw_value[b, leaf] if known == BETWEEN else np.float32(known)
     elif walks.terminal[i]:
-        value = walks.results[i]
-        tree.proven[b, leaf] = np.int8(value)
+        value = tree.raw_value[b, leaf] = walks.results[i]
+        tree.proven[b, leaf] = np.int8(value) if value == np.float32(np.int8(value)) else BETWEEN
         tree.node_visits[b, leaf] = ZERO
+    elif settings.dice and walks.chances[i, 0] > ZERO:
+        open_die(tree, b, leaf, walks.chances[i])  # the simulation goes on through it in the next step
+        return 0
     else:
         value = answers.values[j]
         expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)

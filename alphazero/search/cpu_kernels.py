@@ -50,6 +50,16 @@ def leaves_of(step):
     )  # fmt: skip
 
 
+@inlined
+def leaves_with_dice(step):
+    """The arguments of `game.kernels._advance_to_die` for the walks of a step."""
+    walks = step.walks
+    return (
+        step.states, step.to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
+        step.leaf_states, step.leaf_masks, walks.chances, step.probabilities,
+    )  # fmt: skip
+
+
 @kernel
 def simulate(step, answers, begin, advance):
     """Calls `backup.finish_walk` for the walks under way and, with `begin`, `selection.walk` for the next ones.
@@ -67,7 +77,9 @@ def simulate(step, answers, begin, advance):
             walks.leaves[i] = walks.parents[i] = -1
         if begin:
             walk(tree, b, settings, step.scratch, walks)
-    return call_at(advance, leaves_of(step)) if advance != 0 else 0
+    if advance == 0:
+        return 0
+    return call_at(advance, leaves_with_dice(step)) if settings.dice else call_at(advance, leaves_of(step))
 
 
 def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[Step, LeafAnswers, bool], int]:
@@ -75,13 +87,15 @@ def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[
 
     Those are packed into `step.leaf_states` and `step.leaf_masks`, which may be the memory of `answers.legal_masks`.
     """
-    leaves = plain(leaves_of)
-    address = kernels.advance.address(*leaves(step))
+    leaves, advance = plain(leaves_of), kernels.advance
+    if step.settings.dice:
+        leaves, advance = plain(leaves_with_dice), kernels.advance_to_die
+    address = advance.address(*leaves(step))
     enter = entry_point(simulate, step, answers, True, address)
 
     def run(step: Step, answers: LeafAnswers, begin: bool) -> int:
         count = enter(step, answers, begin, address)
-        return count if address else kernels.advance(*leaves(step))
+        return count if address else advance(*leaves(step))
 
     return run
 

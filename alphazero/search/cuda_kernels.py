@@ -46,6 +46,7 @@ class SearchBuffers(NamedTuple):
     leaves: Annotated[Any, "int64[L]"]  # as in `tree.Walks`
     terminal: Annotated[Any, "bool[L]"]
     results: Annotated[Any, "float32[L]"]  # the mover's result where terminal
+    chances: Annotated[Any, "float32[L, C]"]  # as in `tree.Walks`
     legal_masks: Annotated[Any, "bool[L, A]"]
     # the network sees canonical images; S symmetries
     symmetries: Annotated[Any, "int64[L]"]
@@ -81,7 +82,7 @@ def make_buffers(
     game = kernels.game
     return make_arrays(
         SearchBuffers, memory.zeros, B=num_trees, L=num_trees * leaves_per_step, N=num_nodes, A=game.num_actions,
-        K=game.state_words, P=game.observation_shape, S=len(game.symmetries[1]),
+        K=game.state_words, P=game.observation_shape, C=1, S=len(game.symmetries[1]),
     )  # fmt: skip
 
 

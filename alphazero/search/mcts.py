@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from alphazero.errors import IllegalAction
+from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
@@ -100,6 +100,7 @@ class SearchConfig:
             noise_total=float(self.noise_total),
             draws_gumbel=halves and self.noise_fraction > 0,
             prove=self.prove,
+            dice=False,
         )
 
 
@@ -142,10 +143,14 @@ class Search:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
-        game = kernels.game
-        tree = make_tree(num_trees, config.num_nodes, game.num_actions, game.state_words)
-        self._step = make_step(tree, config.kernel_settings)
-        self._new_index = np.zeros(config.num_nodes, np.int32)
+        game, dice = kernels.game, kernels.game.rules.chance is not None
+        if dice and (config.keeps_subtree or config.leaves_per_step > 1):
+            raise InvalidSetting(f"the search of {game.name}, which has dice, keeps no subtree and takes a leaf a step")
+        num_nodes = 1 + (config.num_nodes - 1) * (1 + game.dice_in_a_row * dice)
+        tree = make_tree(num_trees, num_nodes, max(game.num_actions, game.num_outcomes), game.state_words)
+        settings = config.kernel_settings._replace(dice=dice)
+        self._step = make_step(tree, settings, game.num_actions, game.num_outcomes)
+        self._new_index = np.zeros(num_nodes, np.int32)
         self._no_answers = LeafAnswers(
             self._step.leaf_masks[:0], np.empty((0, game.num_actions), np.float32), np.empty(0, np.float32)
         )
@@ -194,7 +199,7 @@ class Search:
         budgets = _as_rows("budgets", budgets, np.int32, (count,))
         if budgets.max(initial=0) > config.num_simulations:
             raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
-        num_kept = tree.proven.shape[1] - config.num_simulations
+        num_kept = config.num_nodes - config.num_simulations
         cpu_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
         pending = trees[tree.proven[trees, 0] == PENDING]
         if len(pending):
@@ -248,11 +253,11 @@ class Search:
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """Results up to now of the searches in `trees int64[n]`."""
-        each = len(trees), self.kernels.game.num_actions
+        each, num_actions = (len(trees), self._step.tree.prior.shape[2]), self.kernels.game.num_actions
         policy, q = np.empty((2, *each), np.float32)
         parts = np.empty(each, np.int32), policy, q, np.empty(len(trees), np.float32), np.empty(len(trees), np.int64)
         cpu_kernels.read_roots(self.tree, trees, self._step.settings, *parts)
-        return SearchResult(*parts)
+        return SearchResult(*(part[:, :num_actions] if part.ndim == 2 else part for part in parts))
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """Searches n <= `num_trees` positions from scratch, with all simulations.
@@ -290,7 +295,7 @@ def _as_rows(name: str, given: ArrayLike, kind: type[np.generic], shape: tuple[i
 
 def compile_roots() -> None:
     """Compiles the kernels that begin and read a search, which are kept on disk."""
-    step, none = make_step(make_tree(1, 2, 1, 1), SearchConfig().kernel_settings), np.zeros(0, np.int64)
+    step, none = make_step(make_tree(1, 2, 1, 1), SearchConfig().kernel_settings, 1), np.zeros(0, np.int64)
     tree, settings, numbers = step.tree, step.settings, np.zeros((0, 1), np.float32)
     counts, values = np.zeros((0, 1), np.int32), np.zeros(0, np.float32)
     cpu_kernels.move_roots(

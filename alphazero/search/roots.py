@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from alphazero.game.kernels import inlined
+from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 from alphazero.search.selection import complete_q, gumbel_score
 from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
@@ -226,6 +226,8 @@ def read_line(tree, b, node, line):
     length = 0
     while length < len(line) and node != UNVISITED:
         if tree.node_visits[b, node] <= ZERO:  # the game is over: the rest of the row holds older numbers
+            break
+        if tree.to_play[b, node] >= DIE:  # nobody chooses there
             break
         best, best_worth, best_visits = -1, 0, 0
         for action in range(tree.prior.shape[2]):

@@ -6,7 +6,8 @@ import math
 
 import numpy as np
 
-from alphazero.game.kernels import inlined
+from alphazero.game.kernels import DIE, inlined
+from alphazero.game.randomness import combine
 from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
 
 
@@ -120,6 +121,25 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
 
 
 @inlined
+def choose_outcome(tree, b, node):
+    """The outcome of largest p / (N + 1), as in mctx: visits follow the probabilities without a random number.
+
+    Equal ones come in an order that the position decides: with the same order everywhere, a short search would see
+    the first outcomes of all dice together.
+    """
+    key = np.uint64(0)
+    for word in range(tree.states.shape[2]):
+        key = combine(key, tree.states[b, node, word])
+    best, best_score, best_order = 0, np.float32(-np.inf), np.uint64(0)
+    for outcome in range(tree.prior.shape[2]):
+        score = tree.prior[b, node, outcome] / np.float32(1 + tree.visits[b, node, outcome])
+        order = combine(key, outcome)
+        if score > best_score or (score == best_score and order > best_order):
+            best, best_score, best_order = outcome, score, order
+    return best
+
+
+@inlined
 def announce_visit(tree, b, node, action, child, is_new, fpu_reduction):
     """Counts a visit that is under way; its action keeps the value that it has, or that of an unvisited one."""
     if tree.visits[b, node, action] == 0:
@@ -150,6 +170,8 @@ def walk(tree, b, settings, scratch, walks):
             if node == ROOT and settings.max_considered > 0:
                 simulation = tree.budget[b] - tree.remaining[b] + l
                 action = choose_by_gumbel(tree, b, simulation, settings, scratch)
+            elif settings.dice and tree.to_play[b, node] >= DIE:
+                action = choose_outcome(tree, b, node)
             else:
                 action = choose_by_puct(
                     tree.root_prior[b] if node == ROOT else tree.prior[b, node], tree.visits[b, node],

@@ -27,14 +27,19 @@ UNPROVEN = np.int8(2)
 """In place of a proven value -1, 0, +1: the exact value is not known."""
 PENDING = np.int8(3)
 """In place of a proven value: the node waits for its evaluation."""
+BETWEEN = np.int8(4)
+"""In place of a proven value: the game is over, and its result, which stands in `raw_value`, is none of -1, 0, +1."""
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 class Tree(NamedTuple):
-    """B trees of at most N nodes; node 0 is the root. A node's row of actions belongs to the player to move there."""
+    """B trees of at most N nodes; node 0 is the root. A node's row of actions belongs to the player to move there.
+
+    A is the number of actions, or of a die's outcomes if there are more.
+    """
 
     states: Annotated[np.ndarray, "uint64[B, N, K]"]
-    to_play: Annotated[np.ndarray, "int8[B, N]"]
+    to_play: Annotated[np.ndarray, "int8[B, N]"]  # and DIE more where a die is due, whose outcomes are the actions
     proven: Annotated[np.ndarray, "int8[B, N]"]  # the exact value for the player to move, UNPROVEN or PENDING
     raw_value: Annotated[np.ndarray, "float32[B, N]"]  # the evaluation of the node itself
     node_visits: Annotated[np.ndarray, "float32[B, N]"]  # N(s) = 1 + the sum of N(s, a); 0 if the game is over
@@ -70,6 +75,7 @@ class KernelSettings(NamedTuple):
     noise_total: float
     draws_gumbel: bool
     prove: bool
+    dice: bool  # the game has some
 
 
 class Walks(NamedTuple):
@@ -84,6 +90,7 @@ class Walks(NamedTuple):
     leaves: Annotated[np.ndarray, "int64[L]"]  # node, -1 if the budget is spent, -2 - node if that node is pending
     terminal: Annotated[np.ndarray, "bool[L]"]  # the game is over at the new leaf
     results: Annotated[np.ndarray, "float32[L]"]  # and the mover's result there
+    chances: Annotated[np.ndarray, "float32[L, C]"]  # probabilities of the die that is due at the leaf; else 0 first
 
 
 class LeafAnswers(NamedTuple):
@@ -105,6 +112,7 @@ class Step(NamedTuple):
     to_play: np.ndarray  # int8[B * N]: likewise
     leaf_states: np.ndarray  # uint64[B * L, K]: the new leaves that need a network, packed
     leaf_masks: np.ndarray  # bool[B * L, A]: their legal actions
+    probabilities: np.ndarray  # float64[C]: scratch space
 
 
 class Memory:
@@ -161,19 +169,20 @@ def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int
     return make_arrays(Tree, memory.zeros, block, B=num_trees, N=num_nodes, A=num_actions, K=state_words)
 
 
-def make_step(tree: Tree, settings: KernelSettings) -> Step:
+def make_step(tree: Tree, settings: KernelSettings, num_actions: int, num_outcomes: int = 0) -> Step:
     """A step of the trees with its memory; no walk is under way."""
-    (num_trees, _, num_actions), state_words = tree.prior.shape, tree.states.shape[2]
+    (num_trees, _, width), state_words = tree.prior.shape, tree.states.shape[2]
     entries = num_trees * settings.leaves_per_step
-    walks = make_arrays(Walks, HOST.zeros, L=entries)
+    walks = make_arrays(Walks, HOST.zeros, L=entries, C=num_outcomes)
     walks.parents[:] = walks.leaves[:] = -1
     return Step(
         tree, settings, walks,
-        scratch=np.zeros(num_actions, np.float32),
+        scratch=np.zeros(width, np.float32),
         states=tree.states.reshape(-1, state_words),
         to_play=tree.to_play.reshape(-1),
         leaf_states=np.zeros((entries, state_words), np.uint64),
         leaf_masks=np.zeros((entries, num_actions), bool),
+        probabilities=np.zeros(num_outcomes),
     )  # fmt: skip
 
 

@@ -337,7 +337,7 @@ class ModuleBuilder:
         actions, words = self.game.num_actions, self.game.state_words
         self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_node(actions, words)))
         nodes = 1 + self._most_simulations
-        scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1)
+        scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1, C=1)
         answers, tree = self.arrays(LeafAnswers, L=1), make_tree(1, nodes, actions, words, self.layout)
         placed = self.layout.placed
         self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
