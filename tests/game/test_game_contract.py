@@ -39,9 +39,14 @@ def random_games(kernels: Kernels, num_games: int, seed: int) -> Iterator[Sample
     rng = np.random.default_rng(seed)
     states, to_play = kernels.start_states(num_games), np.zeros(num_games, np.int8)
     kernels.find_movers(states, to_play)
-    while len(states):
+    dice, outcomes = np.empty(kernels.game.num_outcomes), np.empty((num_games, kernels.game.dice_in_a_row), np.int64)
+    for ply in itertools.count():
+        if kernels.game.rules.chance is not None:
+            kernels.roll(states, to_play, seed, np.arange(len(states)), np.full(len(states), ply), dice, outcomes)
         sample = Sample(states.copy(), to_play.copy(), *kernels.describe_all(states))
         yield sample
+        if sample.terminal.all():
+            return
         states, to_play, masks = states[~sample.terminal], to_play[~sample.terminal], sample.legal_masks
         kernels.play(states, to_play, random_actions(masks[~sample.terminal], rng))
 
@@ -177,7 +182,8 @@ def _find_wins(states, legal_masks, scratch, wins):
 
 
 def test_what_wins_at_once_is_what_trying_all_actions_says(kernels: Kernels):
-    last = [random_game(kernels.game, seed)[-2] for seed in range(20)]  # some of these games are won by their last ply
+    games = [random_game(kernels.game, seed) for seed in range(20)]
+    last = [game[-2 - bool(game[-2].chances)] for game in games]  # some of these games are won by their last ply
     tried = [position for position in (*few_positions(kernels), *last) if not position.terminal]
     masks = np.array([position.legal_mask for position in tried])
     wins, num_wins = np.ones(masks.shape, bool), 0
