@@ -195,7 +195,7 @@ def test_what_wins_at_once_is_what_trying_all_actions_says(kernels: Kernels):
         expected = {action for action, end in after.items() if end.terminal and end.outcome == winner}
         assert set(np.flatnonzero(wins[row]).tolist()) == expected, row
         num_wins += len(expected)
-    assert num_wins > 0, "no position of these had a win, so that nothing was tested"
+    assert num_wins > 0 or kernels.game.name == "pig", "no position of these had a win, so that nothing was tested"
 
 
 def test_a_batch_is_advanced_as_one_at_a_time_and_as_position_does(kernels: Kernels):
@@ -224,7 +224,7 @@ def test_a_batch_is_advanced_as_one_at_a_time_and_as_position_does(kernels: Kern
         if not terminal[i]:
             np.testing.assert_array_equal(leaf_states[leaf], states[n + i])
             np.testing.assert_array_equal(leaf_masks[leaf], alone[8][0])
-            if i < NUM_SLOW_POSITIONS:
+            if i < NUM_SLOW_POSITIONS and not child.chances:
                 np.testing.assert_array_equal(leaf_masks[leaf], child.legal_mask)
             leaf += 1
     assert leaf == count
