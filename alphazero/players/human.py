@@ -6,6 +6,8 @@ import contextlib
 import re
 import sys
 from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from textwrap import indent
 
@@ -75,11 +77,13 @@ class HumanPlayer(FollowingPlayer):
     def _show(self, position: Position) -> None:
         """Prints the board with the last move marked, and the moves since one's own last move."""
         history, start = position.history, self._game.start()
-        own = [ply for ply, earlier in enumerate(history[:-1]) if earlier.to_play == position.to_play]
-        if since := words_of(start, position.actions)[own[-1] + 1 if own else 0 :]:
-            print(f"\nPlayer {2 - position.to_play} plays {', '.join(since)}")
+        own = [ply for ply, earlier in enumerate(history[:-1]) if is_choice(earlier, position.to_play)]
+        since = own[-1] + 1 if own else 0
+        if since < position.ply:
+            print("", *told(history[since:], position.actions[since:]), sep="\n")
         shown = indent(str(position), " ")
-        if type(self._game).render is not Game.render:  # in a list of numbers, marks would only be in the way
+        # in a list of numbers, or after dice, marks would only be in the way
+        if type(self._game).render is not Game.render and not self._game.num_outcomes:
             drawn = Counter("".join(str(start).split())).most_common(1)  # most of the start is the empty cell
             shown = mark_changes(
                 indent(str(history[max(0, position.ply - 1)]), " "), shown, drawn[0][0] if drawn else ""
@@ -89,7 +93,7 @@ class HumanPlayer(FollowingPlayer):
 
     def _undo(self, position: Position, game: int, rest: str) -> None:
         for ply, earlier in reversed(list(enumerate(position.history[:-1]))):
-            if earlier.to_play == position.to_play:
+            if is_choice(earlier, position.to_play):
                 raise TakeBack(ply)
         print("There is no move of yours to take back.")
 
@@ -128,6 +132,24 @@ class HumanPlayer(FollowingPlayer):
         print("Type a move as it is listed above, or one of these:")
         for command, meaning in COMMANDS.items():
             print(f"  {command:<10} {meaning.format(replay=command_line('replay', 'FILE', 0))}")
+
+
+def is_choice(position: Position, player: int) -> bool:
+    """The player chose a move there; no die was due."""
+    return position.to_play == player and not position.chances
+
+
+def told(history: Sequence[Position], actions: Sequence[int]) -> list[str]:
+    """A line for each player in turn: the moves after each position, and what the dice showed."""
+    lines = []
+    for player, steps in groupby(zip(history, actions, strict=False), lambda step: step[0].to_play):
+        words = [(before.format(action), bool(before.chances)) for before, action in steps]
+        if all(is_die for _, is_die in words):
+            lines.append(f"Player {player + 1} rolls {', '.join(word for word, _ in words)}")
+        else:
+            shown = (f"die {word}" if is_die else word for word, is_die in words)
+            lines.append(f"Player {player + 1} plays {', '.join(shown)}")
+    return lines
 
 
 def mark_changes(before: str, after: str, empty: str) -> str:

@@ -65,7 +65,7 @@ def test_every_legal_action_has_a_click_and_every_click_one_legal_action(game: G
         names = {click.action: click.name for click in clicks}
         assert {position.parse(name): name for name in names.values()} == names
         buttons = {click.name for click in clicks if not click.cells}
-        assert buttons <= {"pass", "swap"}
+        assert buttons <= {"pass", "swap"} or not game.board.cells
 
 
 def test_pieces_are_those_of_the_rendered_text(game: Game):
@@ -134,7 +134,7 @@ def test_policies_and_values_are_shown_at_every_action_that_has_some(game: Game)
     shown = sum("+0.25" in text for text in texts(svg))
     assert shown == len(policy)
     alone = position.svg(values=dict.fromkeys(legal[:3], 0.25))
-    assert sum("+0.25" in text for text in texts(alone)) == 3
+    assert sum("+0.25" in text for text in texts(alone)) == len(legal[:3])
     visits = np.zeros(game.num_actions, np.int64)
     visits[legal[0]] = 100
     assert "100%" in " ".join(texts(position.svg(visits)))

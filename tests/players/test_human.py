@@ -71,6 +71,24 @@ def test_a_human_sees_whose_turn_it_is_where_a_player_moves_twice(types, capsys)
     assert "pile 8, first player 3, second player[1]" in shown and "Player 2:" in shown and "plays" not in shown
 
 
+def test_a_human_is_told_what_the_dice_showed_and_takes_back_to_a_choice(types, capsys):
+    pig = registry.load("pig")
+    position = pig.game.position("roll 5 roll 1 roll 6 roll 2 hold")
+    types("undo", "9", "Roll")
+    with pytest.raises(TakeBack) as back:
+        human(pig).choose(position, 0)
+    assert back.value.ply == 2  # before the roll of 1
+    assert human(pig).choose(position, 0) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith(
+        "\nPlayer 1 rolls 1\nPlayer 2 plays roll, die 6, roll, die 2, hold\n\n player 1     0 + 0\n"
+    )
+    assert "'9' is not a legal action here (legal: roll)" in shown
+    types("roll")
+    human(pig).choose(pig.game.position("roll 5"), 0)
+    assert "Player 1 rolls 5\n\n player 1     0 + 5" in capsys.readouterr().out
+
+
 def test_a_human_is_told_what_the_other_one_played_and_where(types, capsys):
     game = TIC_TAC_TOE.game
     types("a1")
