@@ -28,6 +28,7 @@ from alphazero.commands.options import (
     load_game,
 )
 from alphazero.commands.shared import parse
+from alphazero.game.gtp_words import check_spoken
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.players.contestants import make_player
@@ -104,6 +105,7 @@ class GtpConfig:
 def gtp(argv: list[str]) -> None:
     config = parse(GtpConfig, argv, command="gtp")
     _, loaded = load_game(config.game, [config.contestant])
+    check_spoken(loaded.game)
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
         player = make_player(

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from alphazero.errors import IllegalAction, quote
+from alphazero.errors import IllegalAction, InvalidSetting, quote
 from alphazero.game import Game, Position
 from alphazero.game.reading.moves import meant_by
 
@@ -51,6 +51,12 @@ class GtpWords:
         if len(found) > 1 or action is None:
             raise IllegalAction(f"{quote(vertex)} is not the name of a legal move here, or of more than one")
         return action
+
+
+def check_spoken(game: Game) -> None:
+    """Raises InvalidSetting for a game that the protocol has no words for."""
+    if game.num_outcomes or game.num_players != 2:
+        raise InvalidSetting(f"the Go Text Protocol knows two players and no dice, so it cannot play {game.name}")
 
 
 def points_of(game: Game, words: GtpWords) -> dict[int, str]:

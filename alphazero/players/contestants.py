@@ -21,6 +21,7 @@ from typing import Any, SupportsIndex, get_type_hints
 from alphazero.catalogue.loaded import LaterPart, LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position
+from alphazero.game.gtp_words import check_spoken
 from alphazero.game.kernels import kernels_of
 from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
@@ -224,6 +225,7 @@ def _open(
         temperature = Temperature(**named.settings_as(get_type_hints(Temperature)))
         return LogitsPlayer(named.head, kernels, find_function(named.argument), seed, temperature)
     if named.name == "gtp":
+        check_spoken(loaded.game)
         timeout = named.settings_as({"timeout": float}).get("timeout", TIMEOUT)
         check_range("the timeout of gtp", timeout, 0.01, 86_400.0, whole=False)
         quoted = re.fullmatch(r"\s*\"(.*)\"\s*", named.argument, re.DOTALL)
