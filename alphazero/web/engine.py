@@ -23,7 +23,7 @@ from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review
 from alphazero.web.tables import Stage, Table, is_game, title_of
 
 Answer = dict[str, Any]
-QUICK = ("welcome", "game", "position", "policy", "oracle", "tree", "record", "load")
+QUICK = ("welcome", "game", "position", "roll", "policy", "oracle", "tree", "record", "load")
 WATCHED = ("runs", "run", "run_games", "tournaments", "tournament", "tournament_game")
 SEARCHES = ("move", "analyse", "review")
 MOST_EDGES = 40
@@ -49,7 +49,7 @@ class Engine:
         table = self.table_named(self.stage.name)
         # whoever asks is told; Ctrl-C, which compiling passes on, would show its traceback
         with contextlib.suppress(Exception, KeyboardInterrupt, Terminated):
-            seat, start = table.seats()[0], table.game.start()
+            seat, start = table.seats()[0], table.rolled(table.game.start(), 0)
             choose(seat, seat.slider.start if seat.slider else 0, None, start, 0, Stop())
             if seat.searches:
                 list(Grown(seat, None, table.game).grow(start, 32, Stop()))
@@ -85,6 +85,10 @@ class Engine:
     def _position(self, viewer: object, question: Question) -> Answer:
         table = self.table_named(question.game)
         return table.position_fields(table.position(question))
+
+    def _roll(self, viewer: object, question: Question) -> Answer:
+        table = self.table_named(question.game)
+        return {"actions": list(table.rolled(table.position(question), question.seed).actions)}
 
     def _policy(self, viewer: object, question: Question) -> Answer:
         table = self.table_named(question.game)

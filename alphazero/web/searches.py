@@ -47,6 +47,8 @@ def choose(seat: Seat, step: int, generation: int | None, position: Position, se
     """The move of a contestant: its action, or why it gives up. Raises IllegalAction, Stopped or InputError."""
     if position.terminal:
         raise IllegalAction("the game is over: no action can be played")
+    if position.chances:
+        raise IllegalAction("a die is due at this position, so nobody is to move")
     begin = time.monotonic()
     with seat.playing(step, generation, seed, stop) as player:
         answer = _answer(player, position, seed, stop)
@@ -101,6 +103,8 @@ class Grown:
         """Reports on the search of `position`, which goes on until it has `limit` simulations. Raises Stopped."""
         if position.terminal:
             raise IllegalAction("the game is over at this position, so there is nothing to analyse")
+        if position.chances:
+            raise IllegalAction("a die is due at this position, so there is nothing to analyse")
         limit = min(limit, self.room)
         with stop.holding(self._turn), self._analysis.on_one_thread():
             same = self.position is not None and self.position.ply == position.ply and position.follows(self.position)
@@ -179,6 +183,8 @@ def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[st
     """The opinion of a contestant's network without a search: its policy and value. Raises InputError."""
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it")
+    if position.chances:
+        raise IllegalAction("a die is due at this position, so a net has no opinion of it")
     evaluate, _ = seat.evaluate(generation)
     if not isinstance(evaluate, Evaluator):
         raise InputError(f"{seat.title} has no network, so it has no policy without a search")
@@ -198,6 +204,11 @@ def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[st
 # --- a review ---
 
 
+def first_score(value: float, mover: int) -> float:
+    """The expected score of the first player, 0 to 1, of a `value` for the mover."""
+    return round((1 + (value if mover == 0 else -value)) / 2, 4)
+
+
 def review(
     position: Position,
     analysis: Analysis | None,
@@ -208,21 +219,26 @@ def review(
     """A report for every position of the game, in order, by which the page judges the moves.
 
     It has the position's `value`, the expected score of the first player from 0 to 1 (exact at the end of the game,
-    None without an `analysis`), the move that was played there, and the exact `results`.
+    None without an `analysis`), the move that was played there, and the exact `results`. Where a die is due, the value
+    is that of the move before, and the row is `rolled`.
     """
     if position.ply > MOST_PLIES:
         raise InputError(f"a game of more than {MOST_PLIES} plies is too long for a review")
+    moves = dict[int, float | None]()
     for ply, at in enumerate(position.history):
         row: dict[str, Any] = {"ply": ply, "mover": at.to_play, "value": None}
         if at.terminal:
             row["value"] = (at.outcome + 1) / 2
+        elif at.chances:
+            row["rolled"], value = True, moves.pop(position.actions[ply - 1], None) if ply else None
+            row["value"] = None if value is None else first_score(value, at.to_play)
         elif analysis is not None:
             with analysis.on_one_thread():
                 analysis.begin(at)
                 while analysis.simulations < simulations and not analysis.finished and not stop.is_set():
                     analysis.step()
-            value = analysis.node().value  # for the player to move
-            row["value"] = round((1 + (value if at.to_play == 0 else -value)) / 2, 4)
+            node = analysis.node()
+            row["value"], moves = first_score(node.value, at.to_play), {edge.action: edge.value for edge in node.edges}
         if stop.is_set():
             return
         if ply < position.ply:

@@ -12,10 +12,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, quote
 from alphazero.game import Game, Position
+from alphazero.game.kernels import kernels_of
 from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.spec import Oracle
@@ -92,13 +95,27 @@ class Table:
             position = position.play(action)
         return position
 
+    def rolled(self, position: Position, seed: int) -> Position:
+        """The position after all dice that are due; what they show depends on the seed and the ply alone."""
+        if position.chances:
+            outcomes, movers = np.empty((1, self.game.dice_in_a_row), np.int64), np.zeros(1, np.int8)
+            at = np.zeros(1, np.int64), np.array([position.ply])
+            dice = np.empty(self.game.num_outcomes)
+            kernels_of(self.game).roll(position.state[None].copy(), movers, seed, *at, dice, outcomes)
+            for outcome in outcomes[outcomes >= 0]:
+                position = position.play(int(outcome))
+        return position
+
     def position_fields(self, position: Position) -> dict[str, Any]:
-        """A position, and how it came about, for a message."""
+        """A position, and how it came about, for a message; with dice it says which actions are what a die showed."""
         *before, _ = position.history
         pairs = list(zip(before, position.actions, strict=True))
+        view, more = asdict(position.view), dict[str, Any]()
+        if self.game.num_outcomes:
+            view["dice"], more["rolled"] = bool(position.chances), [bool(at.chances) for at, _ in pairs]
         return {
-            "actions": list(position.actions), "words": [at.format(action) for at, action in pairs],
-            "movers": [at.to_play for at, _ in pairs], "set_up": position.is_set_up, "view": asdict(position.view),
+            **more, "actions": list(position.actions), "words": [at.format(action) for at, action in pairs],
+            "movers": [at.to_play for at, _ in pairs], "set_up": position.is_set_up, "view": view,
         }  # fmt: skip
 
     # --- contestants ---

@@ -104,7 +104,7 @@ export class AnalyseView {
     }
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
-    const now = view.outcome === null ? `${view.to_play ? "Second" : "First"} player to move` : view.outcome === 0 ? "Draw" : `${view.outcome > 0 ? "First" : "Second"} player has won`;
+    const now = view.outcome === null ? `${view.to_play ? "Second" : "First"} player ${view.dice ? "rolls" : "to move"}` : view.outcome === 0 ? "Draw" : `${view.outcome > 0 ? "First" : "Second"} player has won`;
     refill(this.status, `${who}${now}`);
     this.moves.show(line, this.review.judged);
     this.review.show();
@@ -124,7 +124,7 @@ export class AnalyseView {
   async askOracle(key, view) {
     refill(this.exactLine);
     const { oracle } = this.game;
-    if (!oracle || view.outcome !== null) return;
+    if (!oracle || view.outcome !== null || view.dice) return;
     try {
       const { results } = await this.app.engine.ask("oracle", this.line.at(this.line.here));
       if (key !== this.key || !results) return; // stopped: another position was asked about meanwhile

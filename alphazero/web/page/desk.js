@@ -61,7 +61,7 @@ export class Desk {
     this.actions = actions;
     this.shown = view;
     this.end();
-    if (!this.paused && view.outcome === null) this.follow(false);
+    if (!this.paused && view.outcome === null && !view.dice) this.follow(false);
     if (this.view.overlay === "policy") this.askPolicy();
     this.draw();
   }
@@ -105,7 +105,7 @@ export class Desk {
     this.limit = FIRST_LIMIT;
     this.report = this.policy = this.fault = null;
     this.paused = false;
-    if (this.shown?.outcome === null) this.follow(true);
+    if (this.searchable) this.follow(true);
     if (this.view.overlay === "policy") this.askPolicy();
     this.draw();
   }
@@ -114,14 +114,14 @@ export class Desk {
   searchAgain() {
     this.limit = FIRST_LIMIT;
     this.report = this.fault = null;
-    if (!this.paused && this.shown?.outcome === null) this.follow(true);
+    if (!this.paused && this.searchable) this.follow(true);
     this.draw();
   }
 
   togglePause() {
     this.paused = !this.paused;
     if (this.paused) this.end();
-    else if (this.shown.outcome === null) this.follow(false);
+    else if (this.searchable) this.follow(false);
     this.draw();
   }
 
@@ -133,6 +133,11 @@ export class Desk {
     this.draw();
   }
 
+  // A player is to move where one looks.
+  get searchable() {
+    return this.shown?.outcome === null && !this.shown.dice;
+  }
+
   // What the policy is asked of: the position and the contestant.
   get token() {
     return JSON.stringify([this.key, this.picker.fields]);
@@ -140,7 +145,7 @@ export class Desk {
 
   async askPolicy() {
     const { token } = this;
-    if (this.policy || this.shown.outcome !== null) return;
+    if (this.policy || !this.searchable) return;
     try {
       const found = await this.view.app.engine.ask("policy", { ...this.view.line.at(this.actions), player: this.picker.fields });
       if (token !== this.token) return;
@@ -173,7 +178,7 @@ export class Desk {
     this.pauseButton.textContent = this.paused ? "Go on" : "Pause";
     this.pauseButton.disabled = !running && !this.paused;
     const full = this.report && this.report.simulations >= Math.min(this.report.room, MOST_LIMIT);
-    this.deeperButton.disabled = this.shown.outcome !== null || Boolean(full);
+    this.deeperButton.disabled = !this.searchable || Boolean(full);
     rescueFocus(this.node, this.board);
     this.drawValue();
     if (this.fault) refill(this.numbers, this.fault);
@@ -182,6 +187,7 @@ export class Desk {
       const state = running ? `${short(rate)} a second` : this.paused ? "paused" : proven ? "proven" : full ? "the most that memory or the page allows" : "done; Deeper goes on";
       refill(this.numbers, `${countOf(simulations, "simulation")}, ${state}`);
     } else if (this.shown.outcome !== null) refill(this.numbers, "The game is over here.");
+    else if (this.shown.dice) refill(this.numbers, "A die is due here: choose what it shows.");
     else if (!running) refill(this.numbers, "paused");
     const reason = this.view.overlay === "policy" ? this.policy?.fault : undefined;
     refill(this.noPolicy, reason);

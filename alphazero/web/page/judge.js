@@ -20,7 +20,8 @@ export function isSame(a, b) {
 export function judge(rows, oracle) {
   const sides = [0, 1].map(() => ({ right: 0, perfect: 0, known: 0, lost: 0, judged: 0 }));
   const mistakes = [];
-  rows.slice(0, -1).forEach(({ ply, mover, value, action, word, results }, i) => {
+  rows.slice(0, -1).forEach(({ ply, mover, value, action, word, results, rolled }, i) => {
+    if (rolled) return; // nobody chose
     const [side, after] = [sides[mover], rows[i + 1].value];
     let lost = 0;
     if (value !== null && after !== null) {

@@ -12,6 +12,7 @@ export class Line {
     this.actions = [];
     this.words = [];
     this.movers = [];
+    this.rolled = []; // by action: a die has shown it
     this.ply = 0;
     this.places = new Map();
     this.clicks = 0;
@@ -34,7 +35,12 @@ export class Line {
     return { game: this.game, actions, ...(this.board && { board: this.board }) };
   }
 
-  // The position after some actions: {actions, words, movers, view}.
+  // The word of an action for people.
+  said(i) {
+    return this.rolled[i] ? `die ${this.words[i]}` : this.words[i];
+  }
+
+  // The position after some actions: {actions, words, movers, rolled, view}.
   async place(actions) {
     const key = actions.join(".");
     if (!this.places.has(key)) {
@@ -52,9 +58,9 @@ export class Line {
   // Replaces the line, which has no title then; throws Refused if an action is not legal. A later change takes the place of one that still waits.
   async set(actions, ply = actions.length) {
     const change = ++this.changes;
-    const { words, movers } = await this.place(actions);
+    const { words, movers, rolled = [] } = await this.place(actions);
     if (change !== this.changes) return;
-    Object.assign(this, { actions, words, movers, title: "", ply: Math.max(0, Math.min(ply, actions.length)) });
+    Object.assign(this, { actions, words, movers, rolled, title: "", ply: Math.max(0, Math.min(ply, actions.length)) });
   }
 
   // Plays an action where one looks. What came after is kept if it begins with the same action.

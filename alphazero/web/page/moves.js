@@ -16,7 +16,7 @@ export class MoveList {
     if (key !== this.key) {
       this.key = key;
       this.items = [this.item("Start", 0, null)];
-      line.words.forEach((word, i) => this.items.push(this.item(word, i + 1, line.movers[i], marks[i])));
+      line.words.forEach((_, i) => this.items.push(this.item(line.said(i), i + 1, line.movers[i], marks[i], line.rolled[i])));
       redraw(this.list, this.items.map((item) => el("li", {}, item)));
     }
     this.items.forEach((item, ply) => {
@@ -30,13 +30,13 @@ export class MoveList {
     }
   }
 
-  item(word, ply, mover, mark) {
-    const item = el("button", { type: "button", class: `move by${mover ?? ""}`, "data-key": ply, onclick: () => this.onPick(ply) });
-    if (mover !== null) put(item, el("span", { class: "ply" }, `${ply}.`));
+  item(word, ply, mover, mark, rolled = false) {
+    const item = el("button", { type: "button", class: `move by${mover ?? ""}${rolled ? " rolled" : ""}`, "data-key": ply, onclick: () => this.onPick(ply) });
+    if (mover !== null && !rolled) put(item, el("span", { class: "ply" }, `${ply}.`));
     put(item, word);
     if (mark) put(item, el("span", { class: `judged ${mark.kind}`, title: mark.sentence }, mark.kind === "wrong" ? "??" : "?"));
     const who = mover === null ? "" : `${mover === 0 ? "first" : "second"} player, `;
-    item.setAttribute("aria-label", ply ? `Move ${ply}, ${who}${word}${mark ? `, ${mark.sentence}` : ""}` : "Start of the game");
+    item.setAttribute("aria-label", ply ? `${rolled ? "" : `Move ${ply}, `}${who}${word}${mark ? `, ${mark.sentence}` : ""}` : "Start of the game");
     return item;
   }
 }

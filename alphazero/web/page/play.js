@@ -127,7 +127,8 @@ export class PlayView {
     if (!this.visible || line !== this.line || key !== line.key) return;
     this.view = view;
     const over = (this.over = view.outcome !== null || this.resigned !== null);
-    const human = !over && this.pickers[view.to_play].isHuman;
+    if (view.dice && !over && line.ply === line.actions.length) return this.roll(line, key);
+    const human = !over && !view.dice && this.pickers[view.to_play].isHuman;
     const best = this.hint && this.hint.key === key ? this.hint.action : null;
     // a move is meant for the position that the board shows, which one may have left
     this.board.onAction = human ? (action) => key === this.line.key && this.humanPlays(action) : null;
@@ -153,9 +154,9 @@ export class PlayView {
   }
 
   tell(view, human, best) {
-    const { words, ply } = this.line;
+    const { ply } = this.line;
     let status;
-    const last = ply ? `Last move: ${words[ply - 1]}. ` : "";
+    const last = ply ? `Last move: ${this.line.said(ply - 1)}. ` : "";
     const back = ply < this.line.actions.length;
     let detail = `${last}A click, or the arrow keys and Enter, play a move${back ? " in place of those that came after; Redo goes on" : ""}.`;
     if (this.resigned !== null) {
@@ -167,6 +168,9 @@ export class PlayView {
     } else if (human) {
       status = this.twoPeople() ? `${NAMES[view.to_play]} to move` : "Your turn";
       if (best !== null) detail = this.hint.sentence;
+    } else if (view.dice) {
+      status = `Looking back: ${this.nameOf(view.to_play)} ${this.twoPeople() || !this.pickers[view.to_play].isHuman ? "rolls" : "roll"}`;
+      detail = "Redo goes on with what the die has shown.";
     } else if (back) {
       status = `Looking back: ${this.nameOf(view.to_play)} to move`;
       detail = [this.undo.disabled ? "Redo goes on. " : "Undo takes your last move back from here; Redo goes on. ", button("Let it move here", () => this.playHere(), { class: "small" })];
@@ -174,7 +178,7 @@ export class PlayView {
       status = `${this.nameOf(view.to_play)} thinks …`;
       detail = this.app.lost ? `${last}It moves when the page is connected again.` : `${last}Wait for its move.`;
     }
-    const sentence = `${ply ? `${words[ply - 1]}. ` : ""}${status}`;
+    const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
     this.told = { ply, sentence };
     refill(this.status, view.outcome === 0 || this.resigned !== null ? null : swatch(this.game.board, view.outcome === null ? view.to_play : view.outcome > 0 ? 0 : 1), status);
@@ -199,6 +203,14 @@ export class PlayView {
   async humanPlays(action) {
     this.gaveUp = this.hint = null; // the same move once more is a new game from there
     await this.line.set([...this.line.here, action]);
+    await this.refresh();
+  }
+
+  // The engine throws the dice that are due; nobody chooses what they show.
+  async roll(line, key) {
+    const { actions } = await this.app.engine.ask("roll", { ...line.at(line.here), seed: this.seed });
+    if (line !== this.line || key !== line.actions.join(".")) return;
+    await line.set(actions);
     await this.refresh();
   }
 
@@ -238,8 +250,13 @@ export class PlayView {
 
   // The ply of one's own turn before this one; null if there is none.
   undoTarget() {
-    const ply = this.line.movers.slice(0, this.line.ply).findLastIndex((mover) => this.pickers[mover].isHuman);
+    const ply = this.line.movers.slice(0, this.line.ply).findLastIndex((_, i) => this.isOurs(i));
     return ply < 0 ? null : ply;
+  }
+
+  // Somebody at the page chose the action.
+  isOurs(i) {
+    return !this.line.rolled[i] && this.pickers[this.line.movers[i]].isHuman;
   }
 
   takeBack() {
@@ -253,7 +270,7 @@ export class PlayView {
   again() {
     const { line } = this;
     let ply = line.ply + 1;
-    while (ply < line.actions.length && !this.pickers[line.movers[ply]].isHuman) ply++;
+    while (ply < line.actions.length && !this.isOurs(ply)) ply++;
     return this.jump(ply);
   }
 
