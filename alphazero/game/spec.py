@@ -26,8 +26,8 @@ class ExactResult:
     ExactResult(outcome=1, distance=3)
     """
 
-    outcome: int
-    """1, 0 or -1 for the player to move."""
+    outcome: float
+    """1, 0 or -1 for the player to move; with dice perhaps a number between, the mean of what can come."""
     distance: int | None = None
     """Moves to the end, or what else the oracle counts, such as discs; None where it counts nothing."""
 
@@ -83,7 +83,9 @@ class Oracle:
 
     def words(self, result: ExactResult) -> str:
         """A result in words, as "wins in 3 moves"; the page has the same in `judge.js`."""
-        verb = ("draw", "wins", "loses")[result.outcome]
+        if result.outcome not in (-1, 0, 1):
+            return f"scores {50 * (1 + result.outcome):.2f}%"
+        verb = ("draw", "wins", "loses")[int(result.outcome)]
         if result.outcome == 0 or result.distance is None:
             return verb
         return f"{verb} {self.how} {count_of(result.distance, self.unit)}"

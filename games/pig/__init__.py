@@ -6,5 +6,6 @@ SPEC = GameSpec(
     games={"pig": ".game:Pig"},
     presets=".preset:presets",
     make_benchmark=".benchmark:make_benchmark",
+    make_oracle=".solver:make_oracle",
     contestants={"solver": ".solver:make_solver"},
 )

@@ -14,10 +14,12 @@ import numpy as np
 from numba import njit
 
 from alphazero.errors import InvalidSetting
+from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, kernel
+from alphazero.game.spec import ExactResult, Oracle
 from alphazero.players.baselines import NO_SCORE, ScorePlayer
 from alphazero.players.player import Player
-from games.pig.game import GOAL, HOLD, OTHER, OWN, SIDES, TURN
+from games.pig.game import GOAL, HOLD, OTHER, OWN, ROLL, SIDES, TURN
 
 SHAPE = GOAL, GOAL, GOAL + 1
 CLOSE = 1e-14
@@ -177,3 +179,15 @@ def make_solver(kernels: Kernels, argument: str, settings: Mapping[str, str], *,
         return scores
 
     return ScorePlayer("solver", kernels, seed, score)
+
+
+def exact_results(position: Position) -> dict[int, ExactResult]:
+    """The mean result of every action, the best first; none where a die is due."""
+    own, other, turn = fields_of(position.state[None])
+    chances = dict(zip((ROLL, HOLD), np.concatenate(values_of_actions(own, other, turn)).tolist(), strict=True))
+    legal = [] if position.chances else sorted(position.legal_actions, key=lambda action: -chances[action])
+    return {action: ExactResult(2 * chances[action] - 1) for action in legal}
+
+
+def make_oracle(game: Game) -> Oracle:
+    return Oracle(exact_results)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
+from alphazero.commands.rules.benchmark import solve
+from alphazero.commands.shared import run_command
 from alphazero.game.kernels import kernels_of
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Assessment, Player
@@ -165,6 +167,18 @@ def test_what_a_policy_is_worth_is_what_it_wins_in_20000_games(hesitation: float
     assert play_games(ours, exact_rolls(), 20_000) == pytest.approx(first, abs=0.014)  # four standard errors
     assert 1 - play_games(exact_rolls(), ours, 20_000) == pytest.approx(second, abs=0.014)
     assert first + second < 0.93
+
+
+def test_people_are_told_what_each_action_scores(capsys):
+    assert run_command(solve, ["roll", "6", "roll", "6", "--game", "pig"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    value = exact_values()[0, 0, 12]
+    assert lines[-2:] == [
+        f"  roll    scores {100 * value:.2f}%",
+        f"  hold    scores {100 - 100 * exact_values()[0, 12, 0]:.2f}%",
+    ]
+    assert run_command(solve, ["roll", "--game", "pig"]) == 2
+    assert "a die is due" in capsys.readouterr().err
 
 
 # --- players ---

@@ -36,6 +36,7 @@ WORDS = {
     ExactResult(-1, 18): "loses in 18 moves",
     ExactResult(0): "draw",
     ExactResult(-1): "loses",
+    ExactResult(0.0612): "scores 53.06%",
 }
 
 

@@ -87,6 +87,8 @@ def solve(argv: list[str]) -> None:
         winner = {1: "the first player has won", -1: "the second player has won", 0: "a draw"}[position.outcome]
         print(f"{position}\n\nThe game is over{'' if position.is_set_up else where}: {winner}.")
         return
+    if position.chances:
+        raise InputError("a die is due in this position, so nobody is to move; add what it shows")
     oracle = loaded.make_oracle(loaded.game)
     found = oracle.results(position)
     if not found:

@@ -134,7 +134,7 @@ export class AnalyseView {
       const sentence = results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? wordsOf(results[0], oracle) : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
       refill(this.exactLine, sentence);
       if (results.length) say(sentence);
-      this.exactLine.className = `exact-line ${results.length ? `known ${OUTCOMES[results[0].outcome]}` : ""}`;
+      this.exactLine.className = `exact-line ${results.length ? `known ${OUTCOMES[results[0].outcome] ?? ""}` : ""}`;
       this.desks.forEach((desk) => desk.draw());
     } catch (error) {
       refill(this.exactLine, error.message);

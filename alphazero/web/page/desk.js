@@ -215,8 +215,9 @@ export class Desk {
     const marks = { shares: {}, texts: {}, colors: {} };
     if (overlay === "exact") {
       for (const { action, outcome, distance } of exact ?? []) {
-        marks.texts[action] = { 1: "W", 0: "D", "-1": "L" }[outcome] + (distance ?? "");
-        marks.colors[action] = OUTCOME_COLORS[outcome];
+        marks.texts[action] = { 1: "W", 0: "D", "-1": "L" }[outcome] ?? percent((1 + outcome) / 2, 1);
+        marks.texts[action] += distance ?? "";
+        if (outcome in OUTCOME_COLORS) marks.colors[action] = OUTCOME_COLORS[outcome];
         marks.shares[action] = 1;
       }
     } else if (overlay === "policy") {
@@ -266,7 +267,7 @@ export class Desk {
         el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
         el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
         el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
-        best && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] : ""}` }, exactOf(row)),
+        best && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] ?? "" : ""}` }, exactOf(row)),
         el("td", { class: "line" }, row.words.slice(1).join(" ")));
     }));
   }

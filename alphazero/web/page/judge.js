@@ -5,6 +5,7 @@ const NAMES = { 1: "win", 0: "draw", "-1": "loss" };
 
 // "wins in 3 moves": Oracle.words in alphazero/game/spec.py says the same at the terminal.
 export function wordsOf({ outcome, distance }, { how, unit }) {
+  if (!Number.isInteger(outcome)) return `scores ${(50 * (1 + outcome)).toFixed(2)}%`;
   if (!outcome) return "draw";
   const verb = outcome > 0 ? "wins" : "loses";
   return distance === null ? verb : `${verb} ${how} ${distance} ${unit}${distance === 1 ? "" : "s"}`;
@@ -36,7 +37,9 @@ export function judge(rows, oracle) {
       side.perfect += isSame(mine, best);
       if (mine.outcome === best.outcome) side.right += 1;
       else {
-        const sentence = `turns a ${NAMES[best.outcome]} into a ${NAMES[mine.outcome]}: ${wordsOf(mine, oracle)}; the best move ${wordsOf(best, oracle)}`;
+        const given = (best.outcome - mine.outcome) / 2;
+        const change = [best, mine].every(({ outcome }) => outcome in NAMES);
+        const sentence = !change ? `gives away ${(100 * given).toFixed(2)} percentage points: the best move ${wordsOf(best, oracle)}` : `turns a ${NAMES[best.outcome]} into a ${NAMES[mine.outcome]}: ${wordsOf(mine, oracle)}; the best move ${wordsOf(best, oracle)}`;
         mistakes.push({ ply, mover, word, sentence });
       }
     } else if (lost >= MISTAKE) {
