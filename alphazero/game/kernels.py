@@ -48,6 +48,7 @@ to_play: Any
 mover: Any
 chance: Any
 settle: Any
+roll_dice: Any
 terminal_points: Any
 NUM_SYMMETRIES: int
 LOW_SCORE: float
@@ -154,25 +155,38 @@ def _advance_to_die(
     return count
 
 
-def _roll(states, to_play, seed, games, plies, probabilities, outcomes):
-    """Settles the dice that are due in each of `states uint64[n, K]`, in place, by a hash of (seed, game, ply).
+def _roll_dice(state, player, key, probabilities, outcomes):
+    """Settles the dice that are due, in place, by draws of `key`; returns who moves then.
 
-    Writes their outcomes into `outcomes int64[n, D]`, -1 behind them. `probabilities float64[C]` is scratch space.
+    Writes the outcomes into `outcomes int64[D]`, -1 behind them. `probabilities float64[C]` is scratch space.
     """
+    outcomes[:] = -1
+    number = 0
+    while not is_terminal(state):
+        due = chance(state, probabilities)
+        if due == 0:
+            break
+        left, outcome = uniform(key, number), 0
+        while outcome < due - 1 and left > probabilities[outcome]:
+            left -= probabilities[outcome]
+            outcome += 1
+        settle(state, outcome)
+        player = mover(state, player)
+        if number < len(outcomes):
+            outcomes[number] = outcome
+        number += 1
+    return player
+
+
+def _no_dice(state, player, key, probabilities, outcomes):
+    return player
+
+
+def _roll(states, to_play, seed, games, plies, probabilities, outcomes):
+    """`_roll_dice` for each of `states uint64[n, K]`, by a hash of (seed, game, ply); `outcomes int64[n, D]`."""
     for i in range(len(states)):
         key = make_key(seed, games[i], plies[i], CHANCE)
-        for number in range(outcomes.shape[1]):
-            outcomes[i, number] = -1
-            if not is_terminal(states[i]) and (number == 0 or outcomes[i, number - 1] >= 0):
-                due = chance(states[i], probabilities)
-                if due > 0:
-                    left, outcome = uniform(key, number), 0
-                    while outcome < due - 1 and left > probabilities[outcome]:
-                        left -= probabilities[outcome]
-                        outcome += 1
-                    outcomes[i, number] = outcome
-                    settle(states[i], outcome)
-                    to_play[i] = mover(states[i], to_play[i])
+        to_play[i] = roll_dice(states[i], to_play[i], key, probabilities, outcomes[i])
 
 
 def _wins_by(state, action, after):
@@ -311,6 +325,7 @@ class BoundRules:
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
         if game.num_players == 1:
             self.scope["mover"] = _alone
+        self.scope["roll_dice"] = bound(_roll_dice, self.scope) if "chance" in rules else _no_dice
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
         self._bound: dict[tuple[Callable[..., Any], ...], Kernel] = {}
@@ -422,7 +437,6 @@ class Kernels:
     find_movers = _bound(_find_movers)
     advance = _bound(_advance)
     advance_to_die = _bound(_advance_to_die)
-    roll = _bound(_roll)
     observe = _bound(_observe_states)
     guess = _bound(_guess)
 
@@ -432,6 +446,20 @@ class Kernels:
         if self.game.rules.transform is None or len(self.game.symmetries[1]) == 1:
             return None
         return self.bind(_canonicalize, _to_canonical)
+
+    def roll(
+        self, states: np.ndarray, to_play: np.ndarray, seed: int, games: np.ndarray, plies: np.ndarray
+    ) -> np.ndarray:
+        """Settles the dice that are due in `states uint64[n, K]`, in place, and keeps `to_play int8[n]` up to date.
+
+        What they show depends on (seed, game, ply) alone. Returns the outcomes `int64[n, D]`, -1 behind them; D is
+        `dice_in_a_row`, or 0 in a game without dice.
+        """
+        game = self.game
+        outcomes = np.full((len(states), game.dice_in_a_row if game.num_outcomes else 0), -1)
+        if game.num_outcomes:
+            self.bind(_roll)(states, to_play, seed, games, plies, np.empty(game.num_outcomes), outcomes)
+        return outcomes
 
     def canonical(self, states: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """`(states uint64[n, K], symmetries int64[n])`: the smallest mirror image of each state, for the network.

@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero.errors import GameError, LawBroken, quote
 from alphazero.game.game import Game
-from alphazero.game.rules import Rules
+from alphazero.game.rules import Rules, Score
 
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
@@ -44,8 +44,16 @@ DECLARED: dict[str, tuple[Callable[[Any], Any], str]] = {
 WRITES = lambda value: value is None, "write into the array that it is given and return nothing"
 ANSWERS: dict[str, tuple[Callable[[Any], Any], str]] = {
     **dict.fromkeys(("init", "legal", "step", "observe", "transform"), WRITES),
+    "settle": WRITES,
+    "chance": (
+        lambda value: isinstance(value, int | np.integer) and value >= 0,
+        "give the number of outcomes, 0 or more",
+    ),
     "is_terminal": (lambda value: value is not None, "give True or False, so it needs a `return`"),
-    "terminal_value": (lambda value: value in (-1, 0, 1), "give -1, 0 or 1 for the player to move"),
+    "terminal_value": (
+        lambda value: isinstance(value, int | float | np.number),
+        "give -1, 0 or 1 for the player to move",
+    ),
     "to_play": (lambda value: value in (0, 1), "give 0 or 1, since a game has two players"),
     "heuristic": (
         lambda value: isinstance(value, int | float | np.number) and -1 < value < 1,
@@ -152,14 +160,14 @@ class Laws:
             self._asked = None
 
     def ask(self, name: str, state: np.ndarray, player: int, *arguments: Any) -> Any:
-        """A rule's answer on `state`, which it must leave alone unless it is `step`, `init` or `transform`."""
+        """A rule's answer on `state`, which it must leave alone unless it is to change it."""
         before, begin = state.copy(), time.perf_counter()
         value = self.call(name, lambda: getattr(self.rules, name)(state, *arguments), state, player)
         self.busy += time.perf_counter() - begin
         is_right, law = ANSWERS[name]
         if not is_right(value):
             raise self.fail(f"`{name}` must {law}; it gave {quote(value, 60)}", before, player)
-        if name not in ("step", "init", "transform") and not np.array_equal(before, state):
+        if name not in ("step", "init", "transform", "settle") and not np.array_equal(before, state):
             raise self.fail(f"`{name}` must leave the state alone, but changed it", before, player)
         return value
 
@@ -177,9 +185,12 @@ class Laws:
         words, state = [], np.zeros(self.game.state_words, np.uint64)
         try:
             self.rules.init(state)
+            probabilities = np.zeros(self.game.num_outcomes)
             for action in line:
-                words.append(str(self.game.format_action(action, state.copy())))
-                self.rules.step(state, action)
+                due = self.rules.chance is not None and self.rules.chance(state, probabilities) > 0
+                write = self.game.format_outcome if due else self.game.format_action
+                words.append(str(write(action, state.copy())))
+                (self.rules.settle if due else self.rules.step)(state, action)  # type: ignore[misc]
         except Exception:  # the notation, or the rules, may be what is wrong; the numbers are not
             return " ".join(map(str, line))
         return " ".join(words)
@@ -194,6 +205,26 @@ class Laws:
         for field in fields(Rules):
             rule = getattr(self.game.rules, field.name)
             self.must(callable(rule) or rule is field.default, f"the rule `{field.name}` must be a function")
+        rules, sizes = self.game.rules, (self.game.num_outcomes, self.game.dice_in_a_row)
+        dice = {rules.chance is not None, rules.settle is not None, self.game.num_outcomes != 0}
+        self.must(
+            len(dice) == 1, "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them"
+        )
+        self.must(
+            all(isinstance(size, int) and size >= 0 for size in sizes),
+            "`num_outcomes` and `dice_in_a_row` must be whole numbers",
+        )
+        self.must(
+            self.game.num_players == 2, "`num_players` must be 2: games for one or for more cannot be learned yet"
+        )
+        score = self.game.score
+        known = score is None or (
+            isinstance(score, Score) and math.isfinite(score.high) and 0 < score.high == -score.low
+        )
+        self.must(
+            known,
+            "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses",
+        )
 
     def permutations(self) -> tuple[np.ndarray, np.ndarray]:
         """The declared permutations of cells and of actions."""
@@ -227,6 +258,12 @@ class Laws:
         self.must(np.isfinite(planes).all(), "`observe` must write finite numbers", state, player)
         if over:
             value = float(self.ask("terminal_value", state, player))
+            score = self.game.score
+            allowed = value in (-1, 0, 1) if score is None else score.low <= value <= score.high
+            law = "-1, 0 or 1" if score is None else f"{score.low:g} to {score.high:g} {score.unit}"
+            self.must(
+                allowed, f"`terminal_value` must give {law} for the player to move; it gave {value:g}", state, player
+            )
         else:
             masks[1] = True
             for mask in masks:
@@ -243,13 +280,46 @@ class Laws:
         children = [state.copy() for _ in range(2)]
         for child in children:
             self.ask("step", child, player, action)
-        law = "`step` must do the same each time: a game must be free of chance"
+        law = "`step` must do the same each time: what dice show comes by `chance` and `settle`"
         self.must(np.array_equal(children[0], children[1]), law, state, player)
         return children[0]
+
+    def dice(self, state: np.ndarray, player: int) -> np.ndarray:
+        """The probabilities of the die that is due; none where a player is to move."""
+        most = self.game.num_outcomes
+        if not most or bool(self.ask("is_terminal", state, player)):
+            return np.empty(0)
+        found = np.full((2, most), np.nan)
+        counts = [self.ask("chance", state, player, row) for row in found]
+        law = "`chance` must say the same of a state whenever it is asked: it tells probabilities, and draws nothing"
+        self.must(counts[0] == counts[1] <= most, f"{law}, for `num_outcomes` = {most} at most", state, player)
+        due = found[:, : counts[0]]
+        self.must(np.array_equal(due[0], due[1]), law, state, player)
+        law = "the probabilities of `chance` must be above 0, and 1 in sum"
+        self.must(not counts[0] or ((due > 0).all() and abs(due[0].sum() - 1) < 1e-6), law, state, player)
+        return due[0]
+
+    def rolled(self, state: np.ndarray, player: int, rng: np.random.Generator) -> int:
+        """Settles the dice that are due, in place, by what `rng` draws; returns who moves then."""
+        for _ in range(self.game.dice_in_a_row + 1):
+            if not len(due := self.dice(state, player)):
+                return player
+            outcomes = [state.copy() for _ in range(2)]
+            outcome = int(rng.choice(len(due), p=due / due.sum()))
+            for after in outcomes:
+                self.ask("settle", after, player, outcome)
+            law = "`settle` must do the same each time, and write what the die showed into the state"
+            self.must(np.array_equal(outcomes[0], outcomes[1]), law, state, player)
+            state[:] = outcomes[0]
+            self.line = [*self.line, outcome]
+            player = self.mover(state, player)
+        law = f"a player must move, or the game be over, after `dice_in_a_row` = {self.game.dice_in_a_row} dice"
+        raise self.fail(law, state, player)
 
     def random_game(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int, Facts]]:
         """Plays a random game; gives each position, its mover and the facts."""
         self.line, (state, player) = [], self.start()
+        player = self.rolled(state, player, rng)
         for ply in range(self.game.max_plies + 1):
             facts = self.facts(state, player)
             self.visited.append((state, player, facts.kept()))
@@ -260,7 +330,7 @@ class Laws:
             action = int(rng.choice(np.flatnonzero(facts.legal)))
             state = self.play(state, player, action)
             self.line = [*self.line, action]
-            player = self.mover(state, 1 - player)
+            player = self.rolled(state, self.mover(state, 1 - player), rng)
         most = self.game.max_plies
         raise self.fail(f"a game must end within `max_plies` = {most}: {self.game.too_long}", state, player)
 

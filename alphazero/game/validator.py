@@ -18,7 +18,7 @@ import numpy as np
 
 from alphazero.errors import LawBroken, count_of, quote
 from alphazero.game.game import Game
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, _roll
 from alphazero.game.laws import Facts, Laws
 from alphazero.game.python_game import PythonGame
 from alphazero.settings import check_range
@@ -108,14 +108,14 @@ class Check(Laws):
 
     def play_one(self) -> None:
         """Plays one random game."""
-        findings, begin, before = self.findings, self.busy, -1
+        findings, begin, before, plies = self.findings, self.busy, -1, 0
         noted = findings.num_games < NOTED
         for state, player, facts in self.random_game(self.rng):
             if not facts.is_terminal:
                 if noted and time.monotonic() < self.deadline:
                     self.notation(state, player, np.flatnonzero(facts.legal).tolist())
                 findings.branching.append(int(facts.legal.sum()))
-                before = player
+                before, plies = player, plies + 1
         self.notation(state, player, [])
         if noted:
             words = (written := self.write(self.line)).split()
@@ -128,12 +128,12 @@ class Check(Laws):
             ended = f"player {winner + 1} has won"
         drawn = f"{self.write(self.line)}\n{self.game.render(state.copy(), player)}\n{ended}"
         findings.example = findings.example or drawn
-        findings.outcomes[int(value if player == 0 else -value)] += 1
-        findings.lengths.append(len(self.line))
+        findings.outcomes[int(np.sign(value if player == 0 else -value))] += 1
+        findings.lengths.append(plies)
         if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
             findings.cut.append(findings.num_games)
         findings.num_positions = len(self.visited)
-        findings.plies_per_second = max(findings.plies_per_second, len(self.line) / max(1e-9, self.busy - begin))
+        findings.plies_per_second = max(findings.plies_per_second, plies / max(1e-9, self.busy - begin))
 
     def notation(self, state: np.ndarray, player: int, actions: list[int]) -> None:
         """The position can be drawn, and every legal action written and read."""
@@ -176,8 +176,10 @@ class Check(Laws):
             return self.transforms(cells, actions)
         facts, deadline = self.facts(*self.start()), time.monotonic() + self.seconds
         kept = [s for s in range(len(cells)) if not facts.image(cells[s], actions[s]).difference(facts)]
+        kept = kept[:1] if self.game.num_outcomes else kept  # an image of the dice would have to be found, too
         if len(kept) < len(cells) and self.game.compiled:
-            told = "symmetries that change the start position could not be checked; write `transform`"
+            what = "of a game with dice" if self.game.num_outcomes else "that change the start position"
+            told = f"symmetries {what} could not be checked; write `transform`"
             self.findings.warnings.append(told)
         for number, (line, symmetry) in enumerate(itertools.product(lines, kept[1:])):
             if number and time.monotonic() > deadline:
@@ -284,6 +286,13 @@ def _compiled_difference(
     kernels.play(children, to_play, np.array([going_on[-1][2]]))
     if not np.array_equal(children[0], child):
         wrong = "step"
+    if check.game.num_outcomes:
+        copies, movers = [children.copy() for _ in range(2)], to_play.copy()
+        shown = np.empty((1, check.game.dice_in_a_row), np.int64)
+        kernels.bind(_roll).plain(copies[0], movers, 0, [number], [0], np.empty(check.game.num_outcomes), shown)
+        outcomes = kernels.roll(copies[1], to_play, 0, np.array([number]), np.zeros(1, np.int64))
+        if not (np.array_equal(*copies) and np.array_equal(shown, outcomes) and np.array_equal(movers, to_play)):
+            wrong = "chance` or `settle"
     if rare and kernels.canonicalize is not None:
         plain, symmetry = states.copy(), np.zeros(1, np.int64)
         kernels.canonicalize.plain(plain, symmetry, *np.empty((2, len(state)), state.dtype))

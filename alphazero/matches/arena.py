@@ -68,7 +68,7 @@ def shown(
     for player in (first, second):
         get_ready(kernels, player)
     openings = Openings(loaded.game, 0, seed)
-    if kind != "none":
+    if kind != "none" and not loaded.game.num_outcomes:
         openings = choose_openings(loaded.game, (num_games + 1) // 2, seed, balance)
         if not (balance and balance.by_net):  # else few were asked for
             warn_of_few(len(openings.drawn), num_games)
@@ -93,6 +93,13 @@ def _checked(player: Player, answer: Any, count: int) -> np.ndarray:
             f"{player.name} must return one whole number for each of {count_of(count, 'position')}, not {quote(answer)}"
         )
     return actions.astype(np.int64)
+
+
+def _plies_of(position: Position) -> int:
+    """The actions of players that led to a position."""
+    if not position.game.num_outcomes:
+        return position.ply
+    return sum(not earlier.chances for earlier in position.history[:-1])
 
 
 class Arena:
@@ -121,12 +128,14 @@ class Arena:
         elif opening_of is None:
             opening_of = Openings(kernels.game, opening_plies or 0, seed).of_pair
         self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
+        self._seed = seed
         numbers = range(num_games) if numbers is None else numbers
         self._waiting: Iterator[int] = iter(numbers)
         rows = side_by_side(self._players, len(numbers))
         self._games = np.full(rows, -1, np.int64)  # -1: no game
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
+        self._plies = np.zeros(rows, np.int64)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
         self._finished: list[tuple[int, tuple[int, ...], int, tuple[float, float], str]] = []
         """Number, actions, outcome, seconds and forfeit of each game, in the order of the numbers."""
@@ -163,8 +172,19 @@ class Arena:
             opening = self._opening_of(game // 2)
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play
-            self._actions[row] = list(opening.actions)
+            self._actions[row], self._plies[row] = list(opening.actions), _plies_of(opening)
+            self._roll(np.array([row]))
         return bool((self._games >= 0).any())
+
+    def _roll(self, rows: np.ndarray) -> None:
+        """Settles the dice; both games of a pair have the same ones after as many plies."""
+        if not self._kernels.game.num_outcomes:
+            return
+        states, to_play, pairs = self._states[rows], self._to_play[rows], self._games[rows] // 2
+        outcomes = self._kernels.roll(states, to_play, self._seed, pairs, self._plies[rows])
+        self._states[rows], self._to_play[rows] = states, to_play
+        for row, shown in zip(rows, outcomes.tolist(), strict=True):
+            self._actions[row] += [outcome for outcome in shown if outcome >= 0]
 
     def _play_one_ply(self) -> bool:
         """One action in every game, chosen by the player to move there; true if games have ended."""
@@ -176,8 +196,11 @@ class Arena:
             if len(rows):
                 actions[rows] = self._ask(index, rows)
         self._kernels.play(self._states, self._to_play, actions)
-        for row in np.flatnonzero(actions >= 0):
+        played = np.flatnonzero(actions >= 0)
+        for row in played:
             self._actions[row].append(int(actions[row]))
+        self._plies[played] += 1
+        self._roll(played)
         self._collect()
         return len(self._finished) > num_games
 
@@ -195,8 +218,7 @@ class Arena:
             answered = np.array([answer is not None for answer in answers])
             actions = np.array([-1 if answer is None else answer for answer in answers])
         else:
-            plies = np.array([len(self._actions[row]) for row in rows], np.int64)
-            actions = _checked(player, player.select_actions(states.copy(), games, plies), len(rows))
+            actions = _checked(player, player.select_actions(states.copy(), games, self._plies[rows]), len(rows))
         taken = time.perf_counter() - begin
         if num_answers := int(answered.sum()):
             self._seconds[index] += taken
@@ -224,7 +246,7 @@ class Arena:
         except TakeBack as back:
             earlier = self._kernels.game.position(history[: back.ply])
             self._states[row], self._to_play[row] = earlier.state, earlier.to_play
-            self._actions[row] = list(earlier.actions)
+            self._actions[row], self._plies[row] = list(earlier.actions), _plies_of(earlier)
         return None
 
     def _collect(self) -> None:
@@ -232,10 +254,10 @@ class Arena:
         _, terminal, values = self._kernels.describe_all(self._states)
         movers = self._contestants_to_move()
         for row in np.flatnonzero(terminal & (self._games >= 0)):
-            outcome = int(values[row]) * (1 if movers[row] == 0 else -1)
+            outcome = int(np.sign(values[row])) * (1 if movers[row] == 0 else -1)
             self._finish(int(row), outcome)
         going_on = np.flatnonzero(self._games >= 0)
-        check_length(self._kernels.game, max((len(self._actions[row]) for row in going_on), default=0))
+        check_length(self._kernels.game, int(self._plies[going_on].max(initial=0)))
 
     def _finish(self, row: int, outcome: int, forfeit: str = "") -> None:
         """Moves a finished game out of its row."""

@@ -62,6 +62,8 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
         raise UnknownName("kind of openings", str(kind), KINDS)
     if kind != "balanced":
         return None
+    if loaded.game.num_outcomes:
+        raise InvalidSetting(f"games of {loaded.game.name} differ by their dice: choose {option('openings', 'random')}")
     if loaded.make_balance is None and JUDGE not in loaded.nets:
         raise InvalidSetting(
             f"nothing tells which openings of {loaded.game.name} are balanced, since it has no solver and no shipped "
@@ -85,6 +87,8 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
 
 def describe_openings(kind: str, plies: int, game: Game) -> str:
     """A sentence that says how the games of a match began; `plies` as in `MatchResult.opening_plies`."""
+    if game.num_outcomes:
+        return "Every game begins at the start position. The two games of each pair have the same dice, ply by ply."
     if plies == 0:
         return "Every game begins at the start position, so players without randomness repeat their games."
     what = f"{plies} random {'ply' if plies == 1 else 'plies'}"
@@ -136,8 +140,10 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
 
     Players without randomness repeat a game whose opening repeats. In a game too small for that, those of the length
     with the most; raises InvalidSetting if none is balanced. A net chooses such long ones that they are many, and
-    those of later pairs when these begin.
+    those of later pairs when these begin. With dice every game begins at the start position.
     """
+    if game.num_outcomes:
+        return Openings(game, 0, seed)
     best: Openings | None = None
     useless, least = 0, 2
     if balance is not None and balance.by_net:

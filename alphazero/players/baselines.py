@@ -27,6 +27,8 @@ is_terminal: Any
 terminal_value: Any
 mover: Any
 heuristic: Any
+chance: Any
+settle: Any
 go_down: Any
 search_alpha_beta: Any
 
@@ -45,10 +47,13 @@ class RandomPlayer(Player):
 
 
 class MinimaxPlayer(Player):
-    """Alpha-beta to `depth` plies; wins as soon and loses as late as it can see, equal actions at random."""
+    """Alpha-beta to `depth` plies; wins as soon and loses as late as it can see, equal actions at random.
+
+    In games with dice it looks at one ply, and takes exact means over the dice.
+    """
 
     def __init__(self, kernels: Kernels, depth: int, seed: int, threads: int = 1):
-        check_range("the depth of minimax", depth, 1, kernels.game.max_plies)
+        check_range("the depth of minimax", depth, 1, 1 if kernels.game.num_outcomes else kernels.game.max_plies)
         self.name = f"minimax:{depth}"
         self._stop = np.zeros(1, bool)
         self._values, self._chooser = action_values(kernels, depth, self._stop), Chooser(kernels, seed)
@@ -74,10 +79,13 @@ class MinimaxPlayer(Player):
 
 
 class GreedyPlayer(MinimaxPlayer):
-    """Takes a win, blocks a loss, else plays at random (or as the game's `heuristic` says): minimax at two plies."""
+    """Takes a win, blocks a loss, else plays at random (or as the game's `heuristic` says): minimax at two plies.
+
+    In games with dice at one ply.
+    """
 
     def __init__(self, kernels: Kernels, seed: int):
-        super().__init__(kernels, min(2, kernels.game.max_plies), seed)
+        super().__init__(kernels, 1 if kernels.game.num_outcomes else min(2, kernels.game.max_plies), seed)
         self.name = "greedy"
 
 
@@ -161,6 +169,8 @@ def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
 
     `stop bool[1]`: another thread may set it, and the values are worth nothing then.
     """
+    if kernels.game.num_outcomes:
+        return _means_over_dice(kernels)
     stopping = np.zeros(1, bool) if stop is None else stop
     kernel = kernels.bind(_action_values, _go_down, _search_alpha_beta)
     num_actions, words = kernels.game.num_actions, kernels.game.state_words
@@ -168,6 +178,63 @@ def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
     def evaluate(states: np.ndarray) -> np.ndarray:
         values = np.empty((len(states), num_actions))
         kernel(states, depth, make_arrays(AlphaBeta, np.empty, D=depth + 1, K=words, A=num_actions), stopping, values)
+        return values
+
+    return evaluate
+
+
+class Dice(NamedTuple):
+    """The states on the way from an action to a state where no die is due, D dice later at most."""
+
+    states: Annotated[np.ndarray, "uint64[D, K]"]
+    movers: Annotated[np.ndarray, "int8[D]"]
+    masses: Annotated[np.ndarray, "float64[D]"]  # the probability to come here
+    probabilities: Annotated[np.ndarray, "float64[D, C]"]
+    counts: Annotated[np.ndarray, "int64[D]"]
+    shown: Annotated[np.ndarray, "int64[D]"]  # the outcome that is looked at
+
+
+def _action_means(states, dice, legal_mask, values):
+    """The means `float64[n, A]` of the legal actions over all dice that follow, for the mover; a result counts thrice."""
+    for i in range(len(states)):
+        player = mover(states[i], 0)
+        legal(states[i], legal_mask)
+        for action in range(len(legal_mask)):
+            values[i, action] = 0.0 if legal_mask[action] else -1e9
+            if not legal_mask[action]:
+                continue
+            for word in range(states.shape[1]):
+                dice.states[0, word] = states[i, word]
+            step(dice.states[0], action)
+            dice.movers[0], dice.masses[0] = mover(dice.states[0], 1 - player), 1.0
+            at, is_new = 0, True
+            while at >= 0:
+                state, over = dice.states[at], is_terminal(dice.states[at])
+                if is_new:
+                    dice.counts[at], dice.shown[at] = 0 if over else chance(state, dice.probabilities[at]), -1
+                if dice.counts[at] == 0:
+                    value = dice.masses[at] * (3.0 * terminal_value(state) if over else heuristic(state))
+                    values[i, action] += value if dice.movers[at] == player else -value
+                dice.shown[at] += 1
+                if dice.shown[at] >= dice.counts[at]:
+                    at, is_new = at - 1, False
+                    continue
+                for word in range(states.shape[1]):
+                    dice.states[at + 1, word] = state[word]
+                settle(dice.states[at + 1], dice.shown[at])
+                dice.movers[at + 1] = mover(dice.states[at + 1], dice.movers[at])
+                dice.masses[at + 1] = dice.masses[at] * dice.probabilities[at, dice.shown[at]]
+                at, is_new = at + 1, True
+
+
+def _means_over_dice(kernels: Kernels):
+    """`action_values` at one ply for a game with dice."""
+    game, kernel = kernels.game, kernels.bind(_action_means)
+
+    def evaluate(states: np.ndarray) -> np.ndarray:
+        values, mask = np.empty((len(states), game.num_actions)), np.empty(game.num_actions, bool)
+        dice = make_arrays(Dice, np.zeros, D=1 + game.dice_in_a_row, K=game.state_words, C=game.num_outcomes)
+        kernel(states, dice, mask, values)
         return values
 
     return evaluate

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.game.kernels import Kernels
-from alphazero.game.randomness import ROLLOUT, combine, make_key, uniform
+from alphazero.game.randomness import CHANCE, ROLLOUT, combine, make_key, uniform
 
 # Names that `Kernels.bind` replaces by one game's own.
 legal: Any
@@ -18,6 +18,7 @@ step: Any
 is_terminal: Any
 terminal_value: Any
 mover: Any
+roll_dice: Any
 play_at_random: Any
 
 
@@ -36,10 +37,11 @@ def _play_at_random(state, mark, legal_mask):
             choice -= 1
 
 
-def _roll_out(states, seed, state, legal_mask, values):
+def _roll_out(states, seed, state, legal_mask, probabilities, outcomes, values):
     """Plays random games to the end; `values float32[n]` are the results for the movers at `states`.
 
-    The games depend on (seed, state) alone. `state uint64[K]` and `legal_mask bool[A]` are scratch space.
+    The games depend on (seed, state) alone. `state uint64[K]`, `legal_mask bool[A]`, `probabilities float64[C]` and
+    `outcomes int64[0]` are scratch space.
     """
     for i in range(len(states)):
         key = make_key(seed, 0, 0, ROLLOUT)
@@ -52,6 +54,7 @@ def _roll_out(states, seed, state, legal_mask, values):
             play_at_random(state, uniform(key, ply), legal_mask)
             player = mover(state, 1 - player)
             ply += 1
+            player = roll_dice(state, player, combine(combine(key, CHANCE), ply), probabilities, outcomes)
         value = terminal_value(state)
         values[i] = value if player == first else -value
 
@@ -63,7 +66,8 @@ def playouts(kernels: Kernels, seed: int):
     def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = np.empty(len(states), np.float32)
         game = kernels.game
-        kernel(states, seed, np.empty(game.state_words, np.uint64), np.empty(game.num_actions, bool), values)
+        state, mask = np.empty(game.state_words, np.uint64), np.empty(game.num_actions, bool)
+        kernel(states, seed, state, mask, np.empty(game.num_outcomes), np.empty(0, np.int64), values)
         return legal_masks.astype(np.float32), values
 
     return evaluate

@@ -29,7 +29,8 @@ class SelfPlayConfig:
     final_temperature: float = 0.25
     """Temperature of all later plies; 0 plays the most visited action."""
     random_plies: int = 0
-    """Each game begins with random plies: 0 to this many, all equally likely. They give no samples."""
+    """Each game begins with random plies: 0 to this many, all equally likely. They give no samples.
+    No effect in games with dice."""
     epsilon: float = 0.0
     """Each game draws its own share of random plies, between 0 and this, to show the network what mistakes cost.
     Value targets do not look past such a ply (Watkins 1989)."""

@@ -129,7 +129,8 @@ class SelfPlay(Worker):
         states, to_play = self.kernels.start_states(len(slots)), np.zeros(len(slots), np.int8)
         self.kernels.find_movers(states, to_play)
         plies, mask = np.zeros(len(slots), np.int64), np.zeros(self.kernels.game.num_actions, bool)
-        if self.config.random_plies:
+        self.kernels.roll(states, to_play, self.seed, numbers, plies)
+        if self.config.random_plies and not self.kernels.game.num_outcomes:  # dice make games differ
             self._open_games(states, to_play, self.seed, numbers, self.config.random_plies, mask, plies)
         self.games[slots], self.states[slots], self.to_play[slots] = numbers, states, to_play
         self.plies[slots] = self.first_plies[slots] = plies
@@ -161,6 +162,7 @@ class SelfPlay(Worker):
         past.states[at], past.policies[at], past.values[at] = states, found.policy, found.values
         past.to_play[at], past.explored[at] = to_play, explored
         self.kernels.play(states, to_play, actions)
+        self.kernels.roll(states, to_play, self.seed, self.games[slots], plies + 1)
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
         # of searches that are over: those under way at the end of a generation begin anew

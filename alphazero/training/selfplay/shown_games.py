@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from alphazero.errors import StorageError
-from alphazero.game import Game
+from alphazero.game import Game, Position
 from alphazero.game.functions import plain
 from alphazero.game.python_game import PythonGame
 from alphazero.game.randomness import OPENING, make_key, uniform
@@ -44,6 +44,8 @@ class FinishedGame(NamedTuple):
 def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...] | None:
     """The actions from the start position to the end; None if the states do not follow in a run of that `seed`."""
     position = game.start()
+    if game.num_outcomes:
+        return _with_outcomes(position, finished.states)
     with np.errstate(over="ignore"):
         key = _make_key(seed, finished.number, 0, OPENING)
         marks = [_uniform(key, ply + 1) for ply in range(finished.opening_plies)]
@@ -65,6 +67,19 @@ def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...]
             return None
         position = after
     return position.actions
+
+
+def _with_outcomes(start: Position, states: np.ndarray) -> tuple[int, ...] | None:
+    """The actions and outcomes of dice that lead from the start to each state in turn; None if none do."""
+    found, wave = start, [start]
+    for number, state in enumerate(states):
+        wave = [found] if number == 0 else [found.play(action) for action in found.legal_actions]
+        while all(not np.array_equal(position.state, state) for position in wave):
+            wave = [position.play(outcome) for position in wave for outcome in range(len(position.chances))]
+            if not wave:
+                return None
+        found = next(position for position in wave if np.array_equal(position.state, state))
+    return found.actions
 
 
 def records_of_games(
