@@ -291,7 +291,9 @@ def _compiled_difference(
         shown = np.empty((1, check.game.dice_in_a_row), np.int64)
         kernels.bind(_roll).plain(copies[0], movers, 0, [number], [0], np.empty(check.game.num_outcomes), shown)
         outcomes = kernels.roll(copies[1], to_play, 0, np.array([number]), np.zeros(1, np.int64))
-        if not (np.array_equal(*copies) and np.array_equal(shown, outcomes) and np.array_equal(movers, to_play)):
+        if not (
+            np.array_equal(copies[0], copies[1]) and np.array_equal(shown, outcomes) and np.array_equal(movers, to_play)
+        ):
             wrong = "chance` or `settle"
     if rare and kernels.canonicalize is not None:
         plain, symmetry = states.copy(), np.zeros(1, np.int64)

@@ -195,7 +195,7 @@ class Dice(NamedTuple):
 
 
 def _action_means(states, dice, legal_mask, values):
-    """The means `float64[n, A]` of the legal actions over all dice that follow, for the mover; a result counts thrice."""
+    """The means `float64[n, A]` of the legal actions over all dice that follow, for the mover; results count thrice."""
     for i in range(len(states)):
         player = mover(states[i], 0)
         legal(states[i], legal_mask)

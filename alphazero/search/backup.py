@@ -108,9 +108,19 @@ def weigh_outcomes(tree, b, node):
             value = tree.q[b, node, outcome] if known == UNPROVEN else np.float32(known)
             total += rounded_product(tree.prior[b, node, outcome], value)
             mass += tree.prior[b, node, outcome]
-    before = tree.node_value[b, node]
-    tree.node_value[b, node] = tree.node_visits[b, node] * (total / mass)
-    return tree.node_value[b, node] - before
+    return total / mass
+
+
+@inlined
+def weigh_actions(tree, b, node):
+    """The mean of the node's evaluation and of the visits of the action that has most of them."""
+    best, most = ZERO, 0
+    for action in range(tree.prior.shape[2]):
+        visits = tree.visits[b, node, action]
+        if visits > most or (visits == most and visits > 0 and tree.q[b, node, action] > best):
+            best, most = tree.q[b, node, action], visits
+    best = max(min(best, ONE), -ONE)
+    return (tree.raw_value[b, node] + np.float32(most) * best) / np.float32(1 + most)
 
 
 @inlined
@@ -156,7 +166,7 @@ def finish_visit(tree, b, node, action, child, value):
 
 
 @inlined
-def backup(tree, b, leaf, value, announced, prove):
+def backup(tree, b, leaf, value, announced, prove, dice):
     """Adds `value`, which is for the player to move at `leaf`, to every action between the leaf and the root.
 
     This is the only place that changes the sign: from child to parent, where `to_play` differs. A proven child may
@@ -169,7 +179,7 @@ def backup(tree, b, leaf, value, announced, prove):
         parent, action = tree.parent[b, node], tree.action[b, node]
         if (tree.to_play[b, parent] ^ tree.to_play[b, node]) & 1:
             value = -value
-        die = tree.to_play[b, parent] >= DIE
+        die, before = tree.to_play[b, parent] >= DIE, tree.node_value[b, parent]
         if announced:
             finish_visit(tree, b, parent, action, node, value)
         else:
@@ -182,9 +192,10 @@ def backup(tree, b, leaf, value, announced, prove):
             if exact:
                 tree.proven[b, parent] = known
                 value = np.float32(known)
-        if die and not exact:
-            tree.node_value[b, parent] -= value  # which the visit has added
-            value = weigh_outcomes(tree, b, parent)
+        if dice and not exact:
+            mean = weigh_outcomes(tree, b, parent) if die else weigh_actions(tree, b, parent)
+            tree.node_value[b, parent] = tree.node_visits[b, parent] * mean
+            value = tree.node_value[b, parent] - before
         node = parent
 
 
@@ -225,6 +236,6 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         value = answers.values[j]
         expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)
         evaluated = 1
-    backup(tree, b, leaf, value, settings.leaves_per_step > 1, settings.prove)
+    backup(tree, b, leaf, value, settings.leaves_per_step > 1, settings.prove, settings.dice)
     tree.remaining[b] -= 1
     return evaluated
