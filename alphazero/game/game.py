@@ -26,7 +26,7 @@ from alphazero.game.rules import Rules, Score
 
 
 class Game:
-    """A game with perfect information, for two players whose results cancel out or for one, with or without dice.
+    """A game with perfect information for two players whose results cancel out, with or without dice.
 
     Laws, which `alphazero check` tries in any game and tests/game/test_game_contract.py in registered ones. Neither can
     see wrong rules that are those of another consistent game:
@@ -63,13 +63,13 @@ class Game:
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules
     num_players: int = 2
-    """1 or 2."""
+    """2; games for one or more are not played yet."""
     num_outcomes: int = 0
     """C: the most outcomes that a die of `chance` has; 0 in a game without dice."""
     dice_in_a_row: int = 1
     """The most dice that are due one after another before a player moves again."""
     score: Score | None = None
-    """What the numbers of `terminal_value` mean, unless they are -1, 0 and +1."""
+    """The meaning of `terminal_value`, unless it is -1, 0 or +1."""
     compiled: ClassVar[bool] = True
     """False: numba need not try to compile the rules; they run as plain Python."""
 
@@ -189,8 +189,6 @@ class Game:
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
-        if self.num_players == 1:
-            return 0
         to_play = self.plain_rules.to_play
         return alternating if to_play is None else int(to_play(state))
 
@@ -261,7 +259,7 @@ class Position:
     def outcome(self) -> int:
         """+1 if the first player has won, -1 if the second, 0 for a draw; GameError if the game is not over.
 
-        In a game with a `score` who has more points has won; one who plays alone has if they are more than 0.
+        In a game with a `score` who has more points has won.
         """
         return int(np.sign(self.points))
 
@@ -276,9 +274,8 @@ class Position:
     @cached_property
     def chances(self) -> tuple[float, ...]:
         """The probability of each outcome of the die that is due; none where a player is to move."""
-        rules, probabilities = self.game.plain_rules, np.zeros(self.game.num_outcomes)
-        count = 0 if rules.chance is None or self.terminal else int(rules.chance(self.state, probabilities))
-        return tuple(probabilities[:count].tolist())
+        chance, found = self.game.plain_rules.chance, np.zeros(self.game.num_outcomes)
+        return () if chance is None or self.terminal else tuple(found[: int(chance(self.state, found))].tolist())
 
     @cached_property
     def legal_mask(self) -> np.ndarray:

@@ -323,8 +323,6 @@ class BoundRules:
             self.scope["HIGH_SCORE"] = float(game.score.high)
             self.scope["terminal_value"] = bound(_scaled_score, self.scope)
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
-        if game.num_players == 1:
-            self.scope["mover"] = _alone
         self.scope["roll_dice"] = bound(_roll_dice, self.scope) if "chance" in rules else _no_dice
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
@@ -625,10 +623,6 @@ def _ask_rules(state, alternating):
 
 def _alternate(state, alternating):
     return alternating
-
-
-def _alone(state, alternating):
-    return 0
 
 
 def _scaled_score(state):

@@ -94,8 +94,8 @@ class Facts(NamedTuple):
         return self._replace(legal=self.legal[actions], observe=planes.reshape(self.observe.shape))
 
 
-class Laws:
-    """The laws of one game, by plain Python."""
+class Questions:
+    """How a law of one game is asked, by plain Python, and how it is said that it is broken."""
 
     def __init__(self, game: Game):
         self.game, self.busy = game, 0.0
@@ -130,8 +130,6 @@ class Laws:
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
-
-    # --- how a law is asked and said ---
 
     def fail(self, law: str, state: np.ndarray | None = None, player: int = 0) -> LawBroken:
         """The error that says which law is broken, and where."""
@@ -195,7 +193,9 @@ class Laws:
             return " ".join(map(str, line))
         return " ".join(words)
 
-    # --- the laws ---
+
+class Laws(Questions):
+    """The laws of one game."""
 
     def declaration(self) -> None:
         """The sizes and the rules that the class declares."""

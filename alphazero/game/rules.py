@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Score:
-    """What the numbers of `terminal_value` mean in a game with points.
+    """The meaning of `terminal_value` in a game with points.
 
-    >>> Score(-3, 3).value(2), Score(0, 1000).points(0.5)
-    (0.6666666666666667, 750.0)
+    >>> Score(-3, 3).value(2), Score(-3, 3).points(0.5)
+    (0.6666666666666667, 1.5)
     """
 
     low: float
-    """The fewest points; where two play, -high."""
+    """The fewest points, which are minus the highest: one player wins what the other loses."""
     high: float
     """The most points; more count as so many."""
     unit: str = "points"

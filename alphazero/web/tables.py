@@ -98,10 +98,9 @@ class Table:
     def rolled(self, position: Position, seed: int) -> Position:
         """The position after all dice that are due; what they show depends on the seed and the ply alone."""
         if position.chances:
-            outcomes, movers = np.empty((1, self.game.dice_in_a_row), np.int64), np.zeros(1, np.int8)
             at = np.zeros(1, np.int64), np.array([position.ply])
-            dice = np.empty(self.game.num_outcomes)
-            kernels_of(self.game).roll(position.state[None].copy(), movers, seed, *at, dice, outcomes)
+            state, movers = position.state[None].copy(), np.zeros(1, np.int8)
+            outcomes = kernels_of(self.game).roll(state, movers, seed, *at)
             for outcome in outcomes[outcomes >= 0]:
                 position = position.play(int(outcome))
         return position

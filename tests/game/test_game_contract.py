@@ -39,10 +39,8 @@ def random_games(kernels: Kernels, num_games: int, seed: int) -> Iterator[Sample
     rng = np.random.default_rng(seed)
     states, to_play = kernels.start_states(num_games), np.zeros(num_games, np.int8)
     kernels.find_movers(states, to_play)
-    dice, outcomes = np.empty(kernels.game.num_outcomes), np.empty((num_games, kernels.game.dice_in_a_row), np.int64)
     for ply in itertools.count():
-        if kernels.game.rules.chance is not None:
-            kernels.roll(states, to_play, seed, np.arange(len(states)), np.full(len(states), ply), dice, outcomes)
+        kernels.roll(states, to_play, seed, np.arange(len(states)), np.full(len(states), ply))
         sample = Sample(states.copy(), to_play.copy(), *kernels.describe_all(states))
         yield sample
         if sample.terminal.all():
