@@ -95,7 +95,8 @@ def _random_positions(game: Game, count: int) -> tuple[np.ndarray, np.ndarray]:
     """`float32[count, P, H, W]` and `bool[count, A]`: observations and legal actions in random games, in turn."""
     rng, position, found = np.random.default_rng(0), game.start(), list[tuple[np.ndarray, np.ndarray]]()
     while len(found) < count:
-        found.append((position.observation, position.legal_mask))
+        if not position.chances:
+            found.append((position.observation, position.legal_mask))
         position = position.play(int(rng.choice(position.legal_actions)))
         if position.terminal:
             position = game.start()
