@@ -95,7 +95,7 @@ class Facts(NamedTuple):
 
 
 class Questions:
-    """How a law of one game is asked, by plain Python, and how it is said that it is broken."""
+    """Asks a game about its laws, by plain Python, and says which one is broken."""
 
     def __init__(self, game: Game):
         self.game, self.busy = game, 0.0
