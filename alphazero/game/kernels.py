@@ -189,8 +189,16 @@ def _roll(states, to_play, seed, games, plies, probabilities, outcomes):
         to_play[i] = roll_dice(states[i], to_play[i], key, probabilities, outcomes[i])
 
 
+def _find_die(states, probabilities):
+    """The first of `states uint64[n, K]` where a die is due, or -1. `probabilities float64[C]` is scratch space."""
+    for i in range(len(states)):
+        if chance(states[i], probabilities) > 0:
+            return i
+    return -1
+
+
 def _wins_by(state, action, after):
-    """The action ends the game at once, won for who plays it; `after uint64[K]` is scratch space."""
+    """The action ends the game at once with the best result for who plays it; `after uint64[K]` is scratch space."""
     for word in range(len(state)):
         after[word] = state[word]
     step(after, action)
@@ -198,7 +206,7 @@ def _wins_by(state, action, after):
         return False
     player = mover(state, 0)
     result = terminal_value(after)
-    return result > 0.0 if mover(after, 1 - player) == player else result < 0.0
+    return result >= 1.0 if mover(after, 1 - player) == player else result <= -1.0
 
 
 def _observe_states(states, planes):
@@ -435,6 +443,7 @@ class Kernels:
     find_movers = _bound(_find_movers)
     advance = _bound(_advance)
     advance_to_die = _bound(_advance_to_die)
+    find_die = _bound(_find_die)
     observe = _bound(_observe_states)
     guess = _bound(_guess)
 

@@ -22,6 +22,7 @@ from alphazero.search.analysis import Analysis
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.search.placement import as_many_as_fit, make_evaluators, make_search
+from alphazero.search.tree import room_of
 
 if TYPE_CHECKING:
     from alphazero.search.cuda_search import CudaSearch
@@ -95,7 +96,7 @@ class SearchPlayer(_NetPlayer):
         self._config = replace(config, reuse_subtree=False)  # nothing is kept between calls
         self._searches: list[Search | CudaSearch] = []
         self._num_trees = 0
-        edges = config.num_simulations * kernels.game.num_actions
+        edges = config.num_simulations * math.prod(room_of(kernels.game))
         self._most_trees = max(1, min(MAX_TREES, MAX_EDGES // edges) // len(evaluators))
         self._interrupted = threading.Event()
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, quote
-from alphazero.game import Position
+from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.record import words_of
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
@@ -19,7 +19,7 @@ from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import QUIET, Evaluate, SearchConfig, SearchResult
 from alphazero.search.placement import on_processor
-from alphazero.search.tree import ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
+from alphazero.search.tree import BETWEEN, ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
 from alphazero.settings import check_range
 
 LEAVES = 8
@@ -110,13 +110,15 @@ def search_position(
     registry.try_rules(position.game)
     if position.terminal:
         raise IllegalAction("the game is over at this position, so there is nothing to search: take back a move")
+    if position.chances:
+        raise IllegalAction("a die is due at this position, so nobody is to move: play an outcome first")
     chosen = QUIET if config is None else config
     if simulations is not None:
         chosen = replace(chosen, num_simulations=simulations)
     kernels = kernels_of(position.game)
     evaluate = Evaluator(kernels, net, 1 << 14, sees_wins=True) if isinstance(net, NeuralNet) else net
     if config is None:
-        chosen = replace(chosen, leaves_per_step=leaves_for(evaluate, chosen.num_simulations))
+        chosen = replace(chosen, leaves_per_step=leaves_for(position.game, evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
     own = kernels.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
     search = on_processor(kernels, chosen, evaluate, 1, seed)
@@ -133,20 +135,23 @@ def search_position(
     )  # fmt: skip
 
 
-def leaves_for(evaluate: Evaluate, num_simulations: int) -> int:
-    """Leaves of one tree in flight at once: LEAVES where a network answers, fewer in a short search."""
-    return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF)) if isinstance(evaluate, Evaluator) else 1
+def leaves_for(game: Game, evaluate: Evaluate, num_simulations: int) -> int:
+    """Leaves of one tree in flight at once: LEAVES where a network answers, fewer in a short search, 1 with dice."""
+    if not isinstance(evaluate, Evaluator) or game.num_outcomes:
+        return 1
+    return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF))
 
 
 @dataclass(frozen=True)
 class Edge:
-    """One action at a node of a search tree, for the player to move there."""
+    """One action at a node of a search tree, for the player to move there; or an outcome of the die that is due."""
 
     action: int
     visits: int
     value: float | None
     """In [-1, 1]; exact if the action is proven, None if it was not visited."""
     prior: float
+    """Of an outcome its probability."""
     proven: bool
 
 
@@ -175,23 +180,27 @@ class TreeNode:
 class Analysis:
     """One tree, grown by PUCT without noise, whose visits can be read at any time.
 
-    It follows a game: if a position comes after the last one, its subtree is kept. A network evaluates several leaves
-    at once (`leaves_for`).
+    It follows a game: if a position comes after the last one, its subtree is kept, unless the game has dice. A network
+    evaluates several leaves at once (`leaves_for`).
     """
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate):
-        leaves = max(config.leaves_per_step, leaves_for(evaluate, config.num_simulations))
-        config = replace(config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=True, leaves_per_step=leaves)
+        leaves, dice = leaves_for(kernels.game, evaluate, config.num_simulations), kernels.game.num_outcomes > 0
+        config = replace(
+            config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=not dice,
+            leaves_per_step=1 if dice else max(config.leaves_per_step, leaves),
+        )  # fmt: skip
         self._search = on_processor(kernels, config, evaluate, 1)
         self.on_one_thread = partial(on_one_thread, evaluate.net if isinstance(evaluate, Evaluator) else None)
         """Inside, the analysis runs its network on one processor thread; see the function of this name."""
         self._last: Position | None = None
 
     def begin(self, position: Position) -> None:
-        """Begins a search of `position`, which is not terminal; its subtree is kept if the tree has one."""
+        """Begins a search of `position`, where a player is to move; its subtree is kept if the tree has one."""
         last, self._last = self._last, None  # until it has begun: an evaluation may fail
         steps = [(position, -1)]
-        if last is not None and position.ply > last.ply and position.follows(last):
+        keeps = self._search.config.keeps_subtree
+        if keeps and last is not None and position.ply > last.ply and position.follows(last):
             actions = position.actions[last.ply :]
             steps = list(zip(accumulate(actions, Position.play, initial=last), (-1, *actions), strict=True))[1:]
         zero = np.zeros(1, np.int64)
@@ -231,6 +240,8 @@ class Analysis:
         exact = tree.proven[0, at] not in (UNPROVEN, PENDING)
         count = max(1, tree.node_visits[0, at])  # 0: the game is over, or the answer of the network is still to come
         value = tree.proven[0, at] if exact else np.clip(tree.node_value[0, at] / count, -1.0, 1.0)
+        if tree.proven[0, at] == BETWEEN:
+            value = tree.raw_value[0, at]
         if tree.node_visits[0, at] == 0:
             return TreeNode(0, float(value) if exact else 0.0, bool(exact), ())
         visits, priors, known = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]

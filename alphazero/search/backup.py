@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alphazero.game.kernels import DIE, inlined
+from alphazero.search.selection import add_node, choose_outcome
 from alphazero.search.tree import (
     BETWEEN,
     ILLEGAL,
@@ -70,18 +71,27 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
 @inlined
 def open_die(tree, b, node, probabilities):
     """Opens a node where a die is due; nobody has evaluated it, so it has no visits yet."""
-    left = ONE
     for outcome in range(tree.prior.shape[2]):
-        due = outcome < len(probabilities) and left > ZERO and probabilities[outcome] > ZERO
+        due = outcome < len(probabilities) and probabilities[outcome] > ZERO
         tree.prior[b, node, outcome] = probabilities[outcome] if due else ILLEGAL
-        if not due:
-            left = ZERO
         tree.visits[b, node, outcome] = 0
         tree.q[b, node, outcome] = ZERO
         tree.child[b, node, outcome] = UNVISITED
         tree.action_proven[b, node, outcome] = UNPROVEN
     tree.raw_value[b, node] = tree.node_value[b, node] = tree.node_visits[b, node] = tree.visited_prior[b, node] = ZERO
     tree.proven[b, node] = UNPROVEN
+    # a game might have more dice in a row than it says: each simulation to come has room for its leaf
+    tree.remaining[b] = min(tree.remaining[b], tree.proven.shape[1] - tree.size[b])
+
+
+@inlined
+def go_on(tree, b, i, walks):
+    """Goes on with walk `i` of tree `b`, at whose new leaf a die is due: opens it, and makes the node of an outcome."""
+    die = walks.leaves[i]
+    open_die(tree, b, die, walks.chances[i])
+    walks.leaves[i] = walks.parents[i] = -1
+    if tree.remaining[b] > 0:
+        add_node(tree, b, die, choose_outcome(tree, b, die), i, walks)
 
 
 @inlined
@@ -96,10 +106,9 @@ def settle_die(tree, b, node):
 
 @inlined
 def weigh_outcomes(tree, b, node):
-    """Sets the sum of a die's values to its visits times the mean of the outcomes seen, by their probabilities.
+    """The mean of the outcomes that a die has shown, by their probabilities.
 
-    Returns by how much the sum has grown: what goes up in place of the value of the last visit, so that the mean above
-    follows. The mean of all visits in its place would be wrong by the outcomes that came too often so far.
+    The mean of all visits in its place would be wrong by the outcomes that came too often so far.
     """
     total, mass = ZERO, ZERO
     for outcome in range(tree.prior.shape[2]):
@@ -113,14 +122,18 @@ def weigh_outcomes(tree, b, node):
 
 @inlined
 def weigh_actions(tree, b, node):
-    """The mean of the node's evaluation and of the visits of the action that has most of them."""
+    """The mean of the node's evaluation and of the visits of the action that has most of them.
+
+    A game with dice has many plies of one player in a row, and the visits of worse actions at each of them would pull
+    the value of the first one down.
+    """
     best, most = ZERO, 0
     for action in range(tree.prior.shape[2]):
         visits = tree.visits[b, node, action]
         if visits > most or (visits == most and visits > 0 and tree.q[b, node, action] > best):
             best, most = tree.q[b, node, action], visits
     best = max(min(best, ONE), -ONE)
-    return (tree.raw_value[b, node] + np.float32(most) * best) / np.float32(1 + most)
+    return (tree.raw_value[b, node] + rounded_product(np.float32(most), best)) / np.float32(1 + most)
 
 
 @inlined
@@ -171,7 +184,8 @@ def backup(tree, b, leaf, value, announced, prove, dice):
 
     This is the only place that changes the sign: from child to parent, where `to_play` differs. A proven child may
     prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008). With `announced`, the walk
-    has counted its visits on the way down.
+    has counted its visits on the way down. What a die backs up is by how much the sum of its values has grown, so that
+    the means above follow its own.
     """
     node = leaf
     exact = prove and tree.proven[b, leaf] < UNPROVEN
@@ -194,7 +208,7 @@ def backup(tree, b, leaf, value, announced, prove, dice):
                 value = np.float32(known)
         if dice and not exact:
             mean = weigh_outcomes(tree, b, parent) if die else weigh_actions(tree, b, parent)
-            tree.node_value[b, parent] = tree.node_visits[b, parent] * mean
+            tree.node_value[b, parent] = rounded_product(tree.node_visits[b, parent], mean)
             value = tree.node_value[b, parent] - before
         node = parent
 
@@ -230,7 +244,8 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         tree.proven[b, leaf] = np.int8(value) if value == np.float32(np.int8(value)) else BETWEEN
         tree.node_visits[b, leaf] = ZERO
     elif settings.dice and walks.chances[i, 0] > ZERO:
-        open_die(tree, b, leaf, walks.chances[i])  # the simulation goes on through it in the next step
+        # not yet opened, as by rules that are not compiled: the simulation goes on through it in the next step
+        open_die(tree, b, leaf, walks.chances[i])
         return 0
     else:
         value = answers.values[j]

@@ -9,6 +9,7 @@ for Python's lock. So `simulate` itself calls the game's compiled rules, at thei
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from numba import types
@@ -17,10 +18,10 @@ from numba.extending import intrinsic
 
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels, entry_point, inlined, kernel
-from alphazero.search.backup import expand, finish_walk
+from alphazero.search.backup import expand, finish_walk, go_on
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
-from alphazero.search.tree import ROOT, LeafAnswers, Step
+from alphazero.search.tree import ROOT, ZERO, LeafAnswers, Step
 
 
 @intrinsic
@@ -51,12 +52,13 @@ def leaves_of(step):
 
 
 @inlined
-def leaves_with_dice(step):
-    """The arguments of `game.kernels._advance_to_die` for the walks of a step."""
+def leaves_with_dice(step, first, end, count):
+    """The arguments of `game.kernels._advance_to_die` for some walks of a step; `count` leaves were packed before."""
     walks = step.walks
     return (
-        step.states, step.to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
-        step.leaf_states, step.leaf_masks, walks.chances, step.probabilities,
+        step.states, step.to_play, walks.parents[first:end], walks.actions[first:end], walks.children[first:end],
+        walks.terminal[first:end], walks.results[first:end], step.leaf_states[count:], step.leaf_masks[count:],
+        walks.chances[first:end], step.probabilities,
     )  # fmt: skip
 
 
@@ -67,19 +69,22 @@ def simulate(step, answers, begin, advance):
     `answers` has a row for each leaf of the walks under way that is new and where the game goes on, in the order of
     the walks. Both are done for one tree after another, so that each tree comes from memory once.
     Then plays the actions that lead to the new leaves by the code at the address `advance`, and returns the number of
-    leaves that need a network; 0 in place of an address leaves both to the caller.
+    leaves that need a network; 0 in place of an address leaves both to the caller. Walks go on through dice.
     """
     tree, settings, walks = step.tree, step.settings, step.walks
-    used, leaves = 0, settings.leaves_per_step
+    used, count, leaves = 0, 0, settings.leaves_per_step
     for b in range(len(tree.size)):
         for i in range(b * leaves, (b + 1) * leaves):
             used += finish_walk(tree, b, i, walks, used, answers, settings)
             walks.leaves[i] = walks.parents[i] = -1
         if begin:
             walk(tree, b, settings, step.scratch, walks)
-    if advance == 0:
-        return 0
-    return call_at(advance, leaves_with_dice(step)) if settings.dice else call_at(advance, leaves_of(step))
+            while settings.dice and advance != 0 and walks.parents[b] >= 0:
+                count += call_at(advance, leaves_with_dice(step, b, b + 1, count))
+                if walks.chances[b, 0] == ZERO:
+                    break
+                go_on(tree, b, b, walks)
+    return count if settings.dice or advance == 0 else call_at(advance, leaves_of(step))
 
 
 def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[Step, LeafAnswers, bool], int]:
@@ -89,7 +94,7 @@ def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[
     """
     leaves, advance = plain(leaves_of), kernels.advance
     if step.settings.dice:
-        leaves, advance = plain(leaves_with_dice), kernels.advance_to_die
+        leaves, advance = partial(plain(leaves_with_dice), first=0, end=None, count=0), kernels.advance_to_die
     address = advance.address(*leaves(step))
     enter = entry_point(simulate, step, answers, True, address)
 

@@ -18,7 +18,7 @@ from alphazero.errors import IllegalAction, InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
-from alphazero.search.tree import PENDING, KernelSettings, LeafAnswers, Tree, make_step, make_tree
+from alphazero.search.tree import PENDING, KernelSettings, LeafAnswers, Tree, make_step, make_tree, room_of
 from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -143,11 +143,12 @@ class Search:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
-        game, dice = kernels.game, kernels.game.rules.chance is not None
+        game, dice = kernels.game, kernels.game.num_outcomes > 0
         if dice and (config.keeps_subtree or config.leaves_per_step > 1):
             raise InvalidSetting(f"the search of {game.name}, which has dice, keeps no subtree and takes a leaf a step")
-        num_nodes = 1 + (config.num_nodes - 1) * (1 + game.dice_in_a_row * dice)
-        tree = make_tree(num_trees, num_nodes, max(game.num_actions, game.num_outcomes), game.state_words)
+        nodes_each, width = room_of(game)
+        num_nodes = 1 + (config.num_nodes - 1) * nodes_each
+        tree = make_tree(num_trees, num_nodes, width, game.state_words)
         settings = config.kernel_settings._replace(dice=dice)
         self._step = make_step(tree, settings, game.num_actions, game.num_outcomes)
         self._new_index = np.zeros(num_nodes, np.int32)
@@ -208,6 +209,8 @@ class Search:
                 masks, terminal, _ = self.kernels.describe_all(roots)
                 if terminal.any():
                     raise IllegalAction("the game is over at a position that is to be searched: leave it out")
+                if self._step.settings.dice and self.kernels.find_die(roots, self._step.probabilities) >= 0:
+                    raise IllegalAction("a die is due at a position that is to be searched: roll it first")
                 answers = LeafAnswers(masks, *self.evaluate(roots, masks))
             except BaseException:
                 self._forget()
@@ -253,11 +256,12 @@ class Search:
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """Results up to now of the searches in `trees int64[n]`."""
-        each, num_actions = (len(trees), self._step.tree.prior.shape[2]), self.kernels.game.num_actions
+        each, num_actions = (len(trees), self._step.scratch.size), self.kernels.game.num_actions
         policy, q = np.empty((2, *each), np.float32)
         parts = np.empty(each, np.int32), policy, q, np.empty(len(trees), np.float32), np.empty(len(trees), np.int64)
         cpu_kernels.read_roots(self.tree, trees, self._step.settings, *parts)
-        return SearchResult(*(part[:, :num_actions] if part.ndim == 2 else part for part in parts))
+        rows: list[np.ndarray] = [np.ascontiguousarray(part[:, :num_actions]) for part in parts[:3]]
+        return SearchResult(rows[0], rows[1], rows[2], *parts[3:])
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """Searches n <= `num_trees` positions from scratch, with all simulations.

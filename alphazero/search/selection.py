@@ -153,13 +153,27 @@ def announce_visit(tree, b, node, action, child, is_new, fpu_reduction):
 
 
 @inlined
+def add_node(tree, b, parent, action, i, walks):
+    """Makes the node below an action, which is the new leaf of walk `i`; returns its number."""
+    child, num_nodes = tree.size[b], tree.proven.shape[1]
+    tree.size[b] += 1
+    tree.child[b, parent, action] = child
+    tree.parent[b, child] = parent
+    tree.action[b, child] = action
+    tree.proven[b, child] = PENDING
+    walks.leaves[i] = child
+    walks.parents[i], walks.children[i] = b * num_nodes + parent, b * num_nodes + child
+    walks.actions[i] = action
+    return child
+
+
+@inlined
 def walk(tree, b, settings, scratch, walks):
     """Walks down tree `b` to the leaves of its next simulations, and writes their entries of `walks`.
 
     With several leaves per step, the next walk sees the visits of those under way, but not a value of theirs, so it
     explores as if they had found what was known before (Liu et al. 2020). `scratch float32[A]` is scratch space.
     """
-    num_nodes = tree.proven.shape[1]
     for l in range(settings.leaves_per_step):  # noqa: E741
         i = b * settings.leaves_per_step + l
         walks.parents[i] = walks.children[i] = walks.leaves[i] = -1
@@ -181,15 +195,7 @@ def walk(tree, b, settings, scratch, walks):
             child = tree.child[b, node, action]
             is_new = child == UNVISITED
             if is_new:
-                child = tree.size[b]
-                tree.size[b] += 1
-                tree.child[b, node, action] = child
-                tree.parent[b, child] = node
-                tree.action[b, child] = action
-                tree.proven[b, child] = PENDING
-                walks.leaves[i] = child
-                walks.parents[i], walks.children[i] = b * num_nodes + node, b * num_nodes + child
-                walks.actions[i] = action
+                child = add_node(tree, b, node, action, i, walks)
             if settings.leaves_per_step > 1:
                 announce_visit(tree, b, node, action, child, is_new, settings.fpu_reduction)
             if is_new:

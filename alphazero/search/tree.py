@@ -15,6 +15,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar, get_type_hints
 
 import numpy as np
 
+from alphazero.game import Game
 from alphazero.game.kernels import inlined
 
 ROOT = 0
@@ -186,10 +187,21 @@ def make_step(tree: Tree, settings: KernelSettings, num_actions: int, num_outcom
     )  # fmt: skip
 
 
-def bytes_of_node(num_actions: int, state_words: int) -> int:
-    """The memory of one node of a `Tree`."""
-    one, two = (sum(array.nbytes for array in make_tree(1, nodes, num_actions, state_words)) for nodes in (1, 2))
-    return two - one
+def room_of(game: Game) -> tuple[int, int]:
+    """How many nodes a simulation makes at most, and how many entries a node's row of actions has.
+
+    With dice, those before the leaf have nodes of their own, whose outcomes stand in the place of actions.
+    """
+    return 1 + (game.dice_in_a_row if game.num_outcomes else 0), max(game.num_actions, game.num_outcomes)
+
+
+def bytes_of_simulation(game: Game) -> int:
+    """The memory of the nodes that one simulation makes."""
+    count, width = room_of(game)
+    few, more = (
+        sum(array.nbytes for array in make_tree(1, nodes, width, game.state_words)) for nodes in (1, 1 + count)
+    )
+    return more - few
 
 
 @inlined

@@ -33,7 +33,7 @@ from alphazero.search.tree import (
     Arrays,
     LeafAnswers,
     Walks,
-    bytes_of_node,
+    bytes_of_simulation,
     make_arrays,
     make_tree,
 )
@@ -335,7 +335,7 @@ class ModuleBuilder:
         without a search; None: `evaluate`.
         """
         actions, words = self.game.num_actions, self.game.state_words
-        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_node(actions, words)))
+        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(self.game)))
         nodes = 1 + self._most_simulations
         scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1, C=1)
         answers, tree = self.arrays(LeafAnswers, L=1), make_tree(1, nodes, actions, words, self.layout)

@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import NetError
+from alphazero.errors import GameError, NetError
 from alphazero.game import Game
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
@@ -52,6 +52,8 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     Raises GameError or NetError, in one sentence, for a game or a network that a browser cannot run.
     """
     game = loaded.game
+    if game.num_outcomes:
+        raise GameError(f"a page in one file throws no dice yet, and {game.name} has some: `alphazero serve` plays it")
     builder, program = ModuleBuilder(game), program_of(net, game)
     weights = in_half_precision(program)
     looks = looks_of(game)

@@ -22,7 +22,7 @@ from alphazero.nets.neural_net import on_one_thread
 from alphazero.players.player import FollowingPlayer, Forfeit, Player
 from alphazero.search.analysis import Analysis, TreeNode
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.tree import bytes_of_node
+from alphazero.search.tree import bytes_of_simulation
 from alphazero.web.message import MOST_SIMULATIONS
 from alphazero.web.seats import Seat, Stop
 
@@ -91,8 +91,7 @@ class Grown:
         evaluate, learned = seat.evaluate(generation)
         self.key = game.name, seat.id, evaluate.net if isinstance(evaluate, Evaluator) else None
         """The game, the contestant and its network: a run that goes on gets others."""
-        node = bytes_of_node(game.num_actions, game.state_words)
-        self.room = max(100, min(MOST_SIMULATIONS, MOST_TREE_BYTES // (2 * node)))
+        self.room = max(100, min(MOST_SIMULATIONS, MOST_TREE_BYTES // (2 * bytes_of_simulation(game))))
         """The most simulations, by the memory of the tree."""
         config = replace(learned, num_simulations=self.room)
         self._analysis = Analysis(kernels_of(game), config, evaluate)

@@ -14,7 +14,7 @@ from alphazero.game import randomness as noise
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels, selection
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.tree import ILLEGAL, LeafAnswers, Tree, bytes_of_node, make_tree
+from alphazero.search.tree import ILLEGAL, LeafAnswers, Tree, bytes_of_simulation, make_tree
 from tests.search.reference_search import F
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
@@ -341,7 +341,7 @@ def test_priors_are_raised_by_hand(exponent, expected):
 
 def test_the_memory_of_a_node_by_hand():
     # 7 actions: four 32-bit words and a byte each; six more words, a counter, two bytes; two 64-bit words of state
-    assert bytes_of_node(7, 2) == 4 * (4 * 7 + 6) + 7 + 4 + 2 + 16
+    assert bytes_of_simulation(registry.load("connect4").game) == 4 * (4 * 7 + 6) + 7 + 4 + 2 + 16
 
 
 def test_no_mass_on_legal_actions_makes_them_equal():

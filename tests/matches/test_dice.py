@@ -1,0 +1,84 @@
+"""Matches of games with dice: the same dice for both games of a pair, and records that replay them."""
+
+from pathlib import Path
+
+import numpy as np
+
+import alphazero as az
+from alphazero.catalogue import registry
+from alphazero.game.kernels import Kernels
+from alphazero.game.record import read_records, write_records
+from alphazero.matches.arena import Arena
+from alphazero.players.baselines import GreedyPlayer, RandomPlayer
+from alphazero.players.player import Player
+from tests.search.test_dice import RACE, expected, some_positions
+
+PIG = registry.load("pig").game
+
+
+class Holds(Player):
+    """Holds as soon as it may."""
+
+    name = "holds"
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        masks, _, _ = Kernels(PIG).describe_all(states)
+        return masks[:, 1].astype(np.int64)
+
+
+def test_both_games_of_a_pair_have_the_same_dice_and_other_pairs_others():
+    result = Arena(Kernels(PIG), Holds(), Holds(), 8, seed=3).play()
+    assert all(result.actions[game] == result.actions[game + 1] for game in range(0, 8, 2))
+    assert len(set(result.actions)) == 4 and result.outcomes[0] == -result.outcomes[1] != 0
+    assert Arena(Kernels(PIG), Holds(), Holds(), 8, seed=4).play().actions != result.actions
+
+
+def test_actions_and_outcomes_lead_to_the_result():
+    kernels = Kernels(RACE)
+    result = Arena(kernels, RandomPlayer(kernels, 1), RandomPlayer(kernels, 2), 20, seed=5).play()
+    for game, (actions, outcome) in enumerate(zip(result.actions, result.outcomes, strict=True)):
+        end = RACE.position(actions)
+        assert end.terminal and end.outcome == (outcome if game % 2 == 0 else -outcome)
+        assert sum(not position.chances for position in end.history[:-1]) <= RACE.max_plies
+
+
+def test_dice_fall_as_often_as_they_should():
+    kernels, shown = Kernels(RACE), np.zeros(3)
+    states = np.repeat(RACE.start().play(0).state[None], 4000, axis=0)
+    outcomes = kernels.roll(states, np.zeros(4000, np.int8), 7, np.arange(4000), np.zeros(4000, np.int64))
+    shown += np.bincount(outcomes.ravel(), minlength=3)
+    assert outcomes.shape == (4000, 2) and np.abs(shown / 8000 - [0.5, 0.25, 0.25]).max() < 0.025  # five errors
+    assert (states[:, 1] == outcomes.sum(axis=1)).all() and not states[:, 2].any()
+
+
+def test_games_are_saved_and_replay_to_the_same_dice(tmp_path: Path):
+    match = az.match("random", "greedy", "pig", games=4, seed=1)
+    write_records(tmp_path / "games.jsonl", match.games)
+    records = read_records(tmp_path / "games.jsonl")
+    assert records == list(match.games)
+    for record in records:
+        end = record.positions(PIG)[-1]
+        assert end.terminal and {1: "1-0", -1: "0-1", 0: "1/2-1/2"}[end.outcome] == record.result
+        assert {"roll", "hold"} < set(record.moves) <= {"roll", "hold", *"123456"}
+
+
+def test_greedy_takes_exact_means_over_the_dice():
+    """A result counts three times, and a game that goes on nothing: the race has no heuristic."""
+    kernels, known = Kernels(RACE), dict[tuple, float]()
+    last = [position for position in some_positions(RACE, 60) if position.state[0] == 3]
+    values = GreedyPlayer(kernels, 0)._values(np.array([position.state for position in last]))
+    assert len(last) > 5
+    for position, row in zip(last, values, strict=True):
+        for action in position.legal_actions:
+            ends = _ends(position.play(action), 1.0)
+            exact = 0.0
+            for end, mass in ends:
+                if end.terminal:
+                    exact += mass * 3 * expected(end, known) * (1 if end.to_play == position.to_play else -1)
+            assert row[action] == exact
+
+
+def _ends(position, mass):
+    if not position.chances:
+        return [(position, mass)]
+    return [end for o, p in enumerate(position.chances) for end in _ends(position.play(o), mass * p)]

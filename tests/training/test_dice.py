@@ -1,0 +1,66 @@
+"""Runs of a game with dice: the same whatever interrupts them, with games that people can step through."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from alphazero.catalogue import registry
+from alphazero.game.kernels import Kernels
+from alphazero.search.mcts import SearchConfig
+from alphazero.storage.run_folder import RunFolder
+from alphazero.training.config import EvaluationConfig, SelfPlayConfig
+from alphazero.training.parts.journal import Journal
+from alphazero.training.selfplay import SelfPlay
+from alphazero.training.selfplay.shown_games import actions_of, read_shown, shown_generations
+from tests.search.test_dice import RACE, planted
+from tests.training.test_coach import TINY, checksums, figures, make_coach, run_all
+
+PIG = registry.load("pig")
+CONFIG = replace(
+    TINY, generations=2, self_play=SelfPlayConfig(games_per_generation=8, num_slots=6),
+    gate=replace(TINY.gate, games=2), evaluation=EvaluationConfig(opponents=()),
+)  # fmt: skip
+
+
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """Games in progress go on with the dice that they would have had."""
+    run_all(tmp_path / "whole", CONFIG, PIG)
+    begin = Journal.begin
+
+    def interrupted(journal, number):
+        if number == 2:
+            raise KeyboardInterrupt
+        return begin(journal, number)
+
+    monkeypatch.setattr(Journal, "begin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_all(tmp_path / "run", CONFIG, PIG)
+    monkeypatch.setattr(Journal, "begin", begin)
+    with RunFolder.open(tmp_path / "run") as folder:
+        make_coach(folder, CONFIG, PIG).run()
+    assert checksums(tmp_path / "run") == checksums(tmp_path / "whole")
+    assert figures(tmp_path / "run") == figures(tmp_path / "whole")
+    for generation in shown_generations(tmp_path / "run"):
+        for record in read_shown(tmp_path / "run", generation):
+            assert record.positions(PIG.game)[-1].terminal and {*record.moves} & {*"123456"}
+
+
+def test_samples_are_the_positions_where_a_player_moves_and_the_result_is_theirs():
+    kernels = Kernels(RACE)
+    config = SelfPlayConfig(random_plies=6, td_lambda=1.0)  # dice make games differ: they begin at the start
+    games = SelfPlay(kernels, config, SearchConfig(num_simulations=8), planted, num_slots=4, seed=1)
+    samples = games.play(12)
+    assert len(games.finished_games()) == 4
+    for finished in games.finished_games():
+        actions = actions_of(RACE, finished, seed=1)
+        assert actions is not None
+        history = RACE.position(actions).history
+        deciding = [at for at in history if not at.chances]
+        np.testing.assert_array_equal(np.array([at.state for at in deciding]), finished.states)
+        end = deciding[-1]
+        for at in deciding[:-1]:
+            rows = np.flatnonzero((samples.states == at.state).all(axis=1))
+            result = end.outcome * (1 if at.to_play == 0 else -1)
+            assert result in samples.outcomes[rows]
+    assert not samples.states[:, 2].any(), "no coin is due where a player moves"
