@@ -13,7 +13,7 @@ from alphazero.errors import IllegalAction, InputError
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import question_of
 from alphazero.web.searches import Stop
-from tests.web.browser import choose_opponent, needs_chromium, page_at, wait_status
+from tests.web.browser import choose_opponent, needs_chromium, page_at, status, wait_status
 from tests.web.judging import call, needs_node
 
 ROLL, HOLD = 0, 1
@@ -54,13 +54,21 @@ def test_a_position_tells_what_a_die_has_shown_and_whether_one_is_due(engine):
     assert "rolled" not in tictactoe and "dice" not in tictactoe["view"]
 
 
-@pytest.mark.parametrize("kind", ["move"])
+@pytest.mark.parametrize("kind", ["move", "analyse"])
 def test_nobody_moves_where_a_die_is_due(engine, kind: str):
     question = question_of({"id": 1, "ask": kind, "game": "pig", "actions": [ROLL], "player": NET})
     with pytest.raises(IllegalAction, match="a die is due"):
         list(engine.searches[kind](None, question, Stop()))
     with pytest.raises(InputError):
         ask(engine, "policy", actions=[ROLL], player=NET)
+
+
+def test_a_review_asks_about_choices_alone(engine):
+    fields = {"actions": [ROLL, 5, ROLL, 5, HOLD], "player": NET, "simulations": 20}
+    question = question_of({"id": 1, "ask": "review", "game": "pig", **fields})
+    rows = [row for answer in engine.searches["review"](None, question, Stop()) for row in answer["rows"]]
+    assert [row.get("rolled", False) for row in rows] == [False, True, False, True, False, False]
+    assert all(0 <= row["value"] <= 1 for row in rows)
 
 
 @needs_node
@@ -97,3 +105,6 @@ def test_a_game_with_a_die_is_played(browser, address):
         wait_status(page, "Looking back: You roll")
         assert not buttons.count() or buttons.first.is_disabled()
         page.get_by_role("button", name="Redo", exact=True).click()
+        page.get_by_role("button", name="Analyse", exact=True).first.click()
+        page.wait_for_selector(".analysis .lines tbody tr")
+        assert status(page)
