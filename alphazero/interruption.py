@@ -59,7 +59,7 @@ def exit_code() -> int:
 
 
 def install() -> None:
-    """Handles both signals until the process ends: at once, but while a command runs."""
+    """Handles both signals until the process ends: at once, except while a command runs."""
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     # written by C code as soon as a signal arrives, whatever the main thread is doing
@@ -89,6 +89,9 @@ def _end_process() -> None:
     for number in SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     if asked():
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
         os._exit(exit_code())
 
 
@@ -157,8 +160,10 @@ def say() -> None:
 
 def _sentence() -> str:
     """The line about the end, the first time."""
-    said, State.said = State.said, True
+    if State.said:  # what tells more about the end may take for ever
+        return ""
+    State.said = True
     text = "\nterminated" if State.number == signal.SIGTERM else "\ninterrupted"
     with contextlib.suppress(Exception):  # a process that is to end says less rather than stay
         text = State.sentence() if State.sentence else text
-    return "" if said else f"{text}\n"
+    return f"{text}\n"

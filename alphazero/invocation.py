@@ -36,7 +36,10 @@ def command_line(command: str, *arguments: object) -> str:
     if Path(sys.argv[0]).stem == "alphazero":
         start = ["alphazero", command]
     elif script and (ROOT / script).is_file() and module_line() != "python -m alphazero":
-        start = ["python", script if Path.cwd() == ROOT else str(ROOT / script)]
+        start = [
+            "python",
+            script if os.path.exists(script) and os.path.samefile(script, ROOT / script) else str(ROOT / script),
+        ]
     return quoted(*start, *arguments)
 
 

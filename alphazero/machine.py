@@ -1,6 +1,7 @@
 """The machine as this process has it: cores and memory, also of a container, and the C library's free memory.
 
-And what all threads of the process share: warnings and random numbers, which one thread at a time may change.
+And what the process shares: warnings and random numbers, which one thread at a time may change; the signals that its
+child programs get; its text streams.
 """
 
 from __future__ import annotations

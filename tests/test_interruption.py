@@ -153,3 +153,37 @@ def test_a_child_made_by_fork_was_not_asked_to_end_because_its_parent_was():
     """A game's own process would stop in the middle of what the command still waits for."""
     done = run(FORKED_AFTER_A_SIGNAL)
     assert (done.returncode, done.stdout) == (128 + signal.SIGTERM, "0\n"), done.stderr
+
+
+SLOW_SENTENCE = """
+import os, signal, sys, threading, time
+from alphazero import interruption
+from alphazero.commands.shared import run_command
+
+interruption.PATIENCE = 0.2
+
+def main(argv):
+    interruption.State.sentence = threading.Event().wait  # as of a run in a folder that does not answer
+    print("begun")
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(60)
+
+sys.exit(run_command(main))
+"""
+
+
+def test_a_command_ends_though_its_last_sentence_never_comes():
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_SENTENCE], env=ENVIRONMENT, capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 143
+
+
+def test_what_a_stopped_command_has_printed_is_written():
+    """Also where it ends by an exit code of its own, as a training that was stopped does."""
+    code = "import os, signal, sys\nfrom alphazero.commands.shared import run_command\ndef main(argv):\n"
+    code += "    print('begun')\n    try: os.kill(os.getpid(), signal.SIGINT)\n"
+    code += "    except KeyboardInterrupt: sys.exit(130)\nsys.exit(run_command(main))"
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "begun\n")

@@ -93,7 +93,7 @@ def check_options(config: Any, **limits: tuple[float, float]) -> None:
         check_device(config.device)
     if "inference" in names:
         want_inference(config.inference)
-    for name in sorted({"json", "plot", "save_games"} & names):
+    for name in sorted({"json", "save_games"} & names):
         if (path := getattr(config, name)) is not None:
             check_output_file(f"--{name.replace('_', '-')}", path)
 

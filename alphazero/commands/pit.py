@@ -141,7 +141,8 @@ def replay(argv: list[str]) -> None:
         list_games(records)
         return
     if not 0 <= config.number < len(records):
-        raise InvalidSetting(f"{config.file} holds {count_of(len(records), 'game')}, and the first one is game 0")
+        first = ", and the first one is game 0" * bool(records)
+        raise InvalidSetting(f"{config.file} holds {count_of(len(records), 'game')}{first}")
     record = records[config.number]
     loaded = registry.load(config.game) if config.game else registry.load_named(record.game, str(config.file))
     step_through(record, loaded.game)

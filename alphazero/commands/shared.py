@@ -58,6 +58,7 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     signals = interruption.State
     signals.command_runs, signals.sentence, signals.said = True, None, False
     try:
+        _check_folder()
         main([_with_home(word) for word in (sys.argv[1:] if argv is None else argv)])
         sys.stdout.flush()
     except (KeyboardInterrupt, Terminated):
@@ -80,6 +81,14 @@ def run_command(main: Callable[[list[str]], None], argv: Sequence[str] | None = 
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     return interruption.exit_code()
+
+
+def _check_folder() -> None:
+    """Raises InputError if the current folder was deleted: libraries then fail, some by ending the process."""
+    try:
+        os.getcwd()
+    except OSError:
+        raise InputError("the current folder was deleted: change to another one, or to the one made anew") from None
 
 
 def _with_home(word: str) -> str:

@@ -153,6 +153,11 @@ def _nets(section: Section, folder: Path) -> None:
                 damaged += 1
                 section.wrong.append(f"the net of generation {number} cannot be used: {error}")
     section.add("nets", f"{len(numbers) - damaged} of {len(numbers)} whole")
+    for card in sorted(folder.glob("generation_*.json")):
+        if not (weights := card.with_suffix(".safetensors")).exists() and card.exists():
+            section.wrong.append(
+                f"a net is gone, and its card is there: bring back {shorten(weights.name)}, or remove the card"
+            )
 
 
 def _files(folder: Path) -> Section:

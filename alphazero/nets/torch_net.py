@@ -240,10 +240,13 @@ class TorchNet(NeuralNet):
         return save_checkpoint(path, to_arrays(self.module.state_dict()), {**self.card, **card})
 
     def load(self, path: Path) -> dict[str, Any]:
-        return self.load_weights(path, read_card(path))
+        return self._load(path, read_card(path))
+
+    def load_weights(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
+        return self._load(path, card) if type(self).load is TorchNet.load else self.load(path)
 
     @usual_torch()
-    def load_weights(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
+    def _load(self, path: Path, card: dict[str, Any]) -> dict[str, Any]:
         expected = to_arrays(self.module.state_dict())
         arrays, card = load_checkpoint(path, bytes_of(expected), card)
         if card.get("game") != self.card["game"]:

@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, InvalidSetting
+from alphazero.errors import InputError, InvalidSetting, printable
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
 from alphazero.players.net_players import SearchPlayer
@@ -231,7 +231,7 @@ class Server:
                 self._positions.append(position.play(action))
                 self._say(f"play {self._words.vertex(position, action)}\n")
         except InputError as error:  # the answer has begun: it can be no refusal any more
-            print(f"error: {error}", file=sys.stderr)
+            print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)
         self._say("\n")
 
 

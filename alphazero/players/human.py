@@ -25,7 +25,7 @@ COMMANDS = {
     "undo": "take back your last move and all moves since",
     "hint": "the best moves by a search: visits, value from -1 to 1, the moves that may follow",
     "eval": "the exact result of every move, by the game's solver",
-    "save": "behind it a FILE: write the game so far, to step through by `{replay}`",
+    "save": "`save FILE` writes the game so far, to step through by `{replay}`",
     "quit": "leave the match",
     "help": "this list",
 }

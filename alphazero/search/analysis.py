@@ -151,7 +151,7 @@ class Edge:
     value: float | None
     """In [-1, 1]; exact if the action is proven, None if it was not visited."""
     prior: float
-    """Of an outcome its probability."""
+    """P(s, a), or the probability of the outcome."""
     proven: bool
 
 

@@ -188,7 +188,7 @@ def make_step(tree: Tree, settings: KernelSettings, num_actions: int, num_outcom
 
 
 def room_of(game: Game) -> tuple[int, int]:
-    """How many nodes a simulation makes at most, and how many entries a node's row of actions has.
+    """The most nodes that a simulation makes, and the entries that a node's row of actions has.
 
     With dice, those before the leaf have nodes of their own, whose outcomes stand in the place of actions.
     """

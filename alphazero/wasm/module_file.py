@@ -94,7 +94,8 @@ def make_module(target: bytes, exports: Sequence[str], memory_bytes: int) -> byt
 def _functions(content: bytes) -> dict[str, int]:
     """The functions of the object by name, from its table of symbols."""
     reader = _Reader(content)
-    reader.number()  # the version of the section
+    if (version := reader.number()) != 2:
+        raise ValueError(f"an object of LLVM has symbols of version {version} in place of 2")
     found = dict[str, int]()
     symbols = _Reader(dict(reader.parts())[SYMBOL_TABLE])
     for _ in range(symbols.number()):

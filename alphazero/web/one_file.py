@@ -102,10 +102,13 @@ def in_half_precision(program: Program) -> np.ndarray:
     with np.errstate(over="ignore"):
         rounded = program.weights.astype("<f2")
     for layer in program.layers:
-        filters = slice(layer.weights, layer.weights + layer.outputs * layer.taps * layer.inputs)
+        size = layer.outputs * layer.taps * layer.inputs
+        filters, bias = (slice(at, at + n) for at, n in ((layer.weights, size), (layer.bias, layer.outputs)))
         exact = program.weights[filters].astype(np.float64)
         change = np.linalg.norm(rounded[filters] - exact)
-        if not np.isfinite(rounded).all() or change > MOST_CHANGE * np.linalg.norm(exact):
+        if not np.isfinite(rounded[bias]).all():
+            exact, change = program.weights[bias], np.float64(np.inf)
+        if not change <= MOST_CHANGE * np.linalg.norm(exact):
             raise NetError(
                 "a web page keeps weights in float16, which holds 0.0001 to 65,504 well, and a layer of this network "
                 f"has weights up to {np.abs(exact).max():.3g}: scale its layers"

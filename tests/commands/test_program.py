@@ -73,6 +73,17 @@ def test_a_reader_that_leaves_or_a_full_disk_shows_no_traceback():
         assert done.stderr == "error: the output cannot be written: No space left on device\n"
 
 
+def test_a_folder_that_was_deleted_is_told_in_a_sentence(tmp_path: Path, monkeypatch, capsys):
+    """Libraries fail there with long tracebacks, or end the process."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    assert run_command(lambda argv: None, []) == 2
+    said = "error: the current folder was deleted: change to another one, or to the one made anew\n"
+    assert capsys.readouterr().err == said
+    assert invocation.command_line("pit", "random", "greedy")  # as a library says it
+
+
 @pytest.mark.parametrize(("terminal", "coloured"), [("dumb", False), ("xterm", None)])
 def test_a_terminal_without_colours_gets_none(terminal, coloured, monkeypatch):
     """As in Emacs; otherwise coloredlogs finds out."""

@@ -148,6 +148,10 @@ WRONG: dict[str, tuple[Callable[[Path], object], str]] = {
         lambda folder: (folder / "arrived_000000003.npz").write_bytes(b"half a file"),
         "the games in arrived_000000003.npz are lost: .*; the run goes on without them",
     ),
+    "an old net gone": (
+        lambda folder: (folder / "generation_0001.safetensors").unlink(),
+        "a net is gone, and its card is there: .*generation_0001",
+    ),
 }  # fmt: skip
 
 

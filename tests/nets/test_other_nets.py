@@ -144,6 +144,22 @@ def test_a_device_that_there_is_not_gets_a_sentence(device: str, words: str):
         TorchNet(TicTacToe(), Headed(torch.nn.Linear(18, 8))).use_device(device)
 
 
+def test_a_net_that_loads_in_its_own_way_does_so_wherever_it_is_loaded(tmp_path, monkeypatch):
+    """As one that gives tensors of old names new ones."""
+    loaded, seen = registry.load("tictactoe"), list[str]()
+
+    class Own(TorchNet):
+        def load(self, path):
+            seen.append(path.name)
+            return super().load(path)
+
+    net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
+    net.save(tmp_path / "net.safetensors", {})
+    own = replace(loaded, make_net=lambda game, sizes: Own(game, net.module))
+    load_net(str(tmp_path / "net.safetensors"), own)
+    assert seen == ["net.safetensors"]
+
+
 def test_the_smallest_net_has_three_methods():
     class Smallest(NeuralNet):
         def evaluate(self, observations, legal_masks):

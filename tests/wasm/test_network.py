@@ -222,6 +222,13 @@ def test_weights_that_half_precision_does_not_hold_are_refused(scale: float, lar
         make_file(loaded, TorchNet(loaded.game, Scaled(scale)), "scaled", {})
 
 
+def test_a_bias_that_half_precision_does_not_hold_is_the_one_that_is_named():
+    loaded, module = registry.load("tictactoe"), Scaled(1.0)
+    module.hidden.bias.data[0] = 1e6
+    with pytest.raises(NetError, match=r"weights up to 1e\+06: scale its layers"):
+        make_file(loaded, TorchNet(loaded.game, module), "scaled", {})
+
+
 @pytest.mark.parametrize("scale", [1e4, 1.0, 1e-2])
 def test_weights_that_half_precision_holds_change_little(scale: float):
     program = program_of(TorchNet(registry.load("tictactoe").game, Scaled(scale)), registry.load("tictactoe").game)
