@@ -56,7 +56,9 @@ def test_no_command_sends_to_another_that_sends_back(run: Path, capsys):
     assert main([*new, "--generations", "1"]) == 0
 
 
-@pytest.mark.parametrize("name", ["metrics.jsonl", "generation_0002.safetensors"])
+@pytest.mark.parametrize(
+    "name", ["metrics.jsonl", "generation_0002.safetensors", pytest.param("manifest_0002.json", marks=pytest.mark.slow)]
+)
 def test_a_lost_file_is_said_once_by_every_command_or_does_not_matter(run: Path, name: str, capsys, caplog):
     """Going back to an older generation was once said two or three times by one command."""
     (run / name).unlink()
