@@ -182,7 +182,7 @@ def _next_commands(run: TrainedRun, options: Options, command: str) -> Iterator[
     rival, text = "best" if "best" in run.loaded.nets else "mcts:400", text_of(run.folder)
     yield "Play against it", command_line("pit", text, "human", *chosen)
     yield "Pit it against another player", command_line("pit", text, rival, *chosen)
-    if run.loaded.game.compiled:  # else no page can run its rules
+    if run.loaded.game.compiled and not run.loaded.game.num_outcomes:  # else no page can run its rules
         page = re.sub(r"[^\w.()=-]+", "-", f"{run.loaded.game.name}.html")  # openspiel:hex names no file everywhere
         yield "Write a page that plays it in any browser", command_line("publish", text, page, *chosen)
     # a run that goes on may be beyond its limits already
