@@ -73,7 +73,7 @@ class Facts(NamedTuple):
     is_terminal: bool
     to_play: int
     terminal_value: float
-    """0 where the game goes on."""
+    """On the scale from -1 to 1; 0 where the game goes on."""
     legal: Any
     """`bool[A]`, all false where the game is over; kept as a digest."""
     observe: Any
@@ -214,17 +214,11 @@ class Laws(Questions):
             all(isinstance(size, int) and size >= 0 for size in sizes),
             "`num_outcomes` and `dice_in_a_row` must be whole numbers",
         )
-        self.must(
-            self.game.num_players == 2, "`num_players` must be 2: games for one or for more cannot be learned yet"
-        )
-        score = self.game.score
-        known = score is None or (
-            isinstance(score, Score) and math.isfinite(score.high) and 0 < score.high == -score.low
-        )
-        self.must(
-            known,
-            "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses",
-        )
+        law = "`num_players` must be 2: games for one or for more cannot be learned yet"
+        self.must(self.game.num_players == 2, law)
+        law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
+        score = self.game.score or Score(-1, 1)
+        self.must(isinstance(score, Score) and 0 < score.high == -score.low < math.inf, law)
 
     def permutations(self) -> tuple[np.ndarray, np.ndarray]:
         """The declared permutations of cells and of actions."""
@@ -261,9 +255,9 @@ class Laws(Questions):
             score = self.game.score
             allowed = value in (-1, 0, 1) if score is None else score.low <= value <= score.high
             law = "-1, 0 or 1" if score is None else f"{score.low:g} to {score.high:g} {score.unit}"
-            self.must(
-                allowed, f"`terminal_value` must give {law} for the player to move; it gave {value:g}", state, player
-            )
+            law = f"`terminal_value` must give {law} for the player to move; it gave {value:g}"
+            self.must(allowed, law, state, player)
+            value = value if score is None else float(np.float32(score.value(value)))  # as compiled rules give it
         else:
             masks[1] = True
             for mask in masks:

@@ -1,0 +1,98 @@
+"""Games with dice: positions where one is due, and the laws of `chance` and `settle`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from alphazero.errors import IllegalAction, LawBroken
+from alphazero.game import Game, Score
+from alphazero.game.validator import validate
+from tests.search.test_dice import RACE, Race, terminal_value
+
+
+def changed(rules: dict[str, Any] | None = None, **attributes: Any) -> Game:
+    """The race of coins with other rules or attributes."""
+    made: Game = type("Changed", (Race,), attributes | {"rules": replace(Race.rules, **(rules or {}))})()
+    return made
+
+
+def plain_race(**attributes: Any) -> Game:
+    return changed(**{"compiled": False, **attributes})
+
+
+def chance_of(*shares: float) -> Callable[..., int]:
+    def chance(state, probabilities):
+        probabilities[: len(shares)] = shares
+        return len(shares) if state[2] else 0
+
+    return chance
+
+
+def draws(state, probabilities):
+    probabilities[:] = np.random.default_rng().dirichlet([1, 1, 1])
+    return 3 if state[2] else 0
+
+
+def nothing(state, outcome):
+    pass
+
+
+def writes_nothing(state, probabilities):
+    return 3 if state[2] else 0
+
+
+def ten_times(state):
+    return 10 * terminal_value(state)
+
+
+BROKEN: dict[str, tuple[Game, str]] = {
+    "no sum of 1": (plain_race(rules={"chance": chance_of(0.5, 0.25, 0.5)}), "above 0, and 1 in sum"),
+    "a probability of 0": (plain_race(rules={"chance": chance_of(0.5, 0.5, 0.0)}), "above 0, and 1 in sum"),
+    "not written": (plain_race(rules={"chance": writes_nothing}), "say the same of a state|above 0"),
+    "draws lots": (plain_race(rules={"chance": draws}), "tells probabilities, and draws nothing"),
+    "never settled": (plain_race(rules={"settle": nothing}), "after `dice_in_a_row` = 2 dice"),
+    "more in a row": (plain_race(dice_in_a_row=1), "after `dice_in_a_row` = 1 dice"),
+    "no settle": (plain_race(rules={"settle": None}), "has `chance`, `settle` and `num_outcomes`"),
+    "no outcomes": (plain_race(num_outcomes=0), "has `chance`, `settle` and `num_outcomes`"),
+    "three players": (plain_race(num_players=3), "`num_players` must be 2"),
+    "a score that does not cancel out": (plain_race(score=Score(0, 3)), "minus the highest"),
+    "points out of range": (
+        plain_race(rules={"terminal_value": ten_times}, score=Score(-3, 3)), "must give -3 to 3 points",
+    ),
+    "points without a score": (plain_race(rules={"terminal_value": ten_times}), "-1, 0 or 1"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("game", "law"), BROKEN.values(), ids=BROKEN)
+def test_a_broken_law_is_named(game: Game, law: str):
+    with pytest.raises(LawBroken, match=law):
+        validate(game, 20)
+
+
+def test_a_game_with_dice_keeps_all_laws_and_its_length_counts_players_alone():
+    findings = validate(RACE, 30)
+    assert not findings.warnings and max(findings.lengths) <= RACE.max_plies
+    assert " throw" not in findings.example and findings.compiled_per_second
+
+
+def test_points_are_results_on_the_scale_of_the_score():
+    game = changed(rules={"terminal_value": ten_times}, score=Score(-20, 20))
+    assert validate(game, 10).num_games == 10
+    end = game.position([1] * 7)
+    assert end.terminal and end.points == 10 and end.outcome == 1
+
+
+def test_a_position_where_a_die_is_due():
+    due = RACE.start().play(0)
+    assert due.chances == (0.5, 0.25, 0.25) and due.legal_actions == [0, 1, 2] and not due.legal_mask.any()
+    assert due.play(2).chances == due.chances and due.play(2).play(1).chances == ()
+    assert due.format(2) == "3" and due.parse("3") == 2 and "a die is due" in repr(due)
+    with pytest.raises(IllegalAction, match=r"action 3 is not legal here \(legal: 1, 2, 3\)"):
+        due.play(3)
+    assert RACE.position("0 3 2 1").actions == (0, 2, 1, 1) and RACE.position("0 3 2 1") != due
+    assert due.svg().startswith("<svg")
