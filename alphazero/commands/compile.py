@@ -28,7 +28,7 @@ WORDS = (
     "pit minimax:1 random --game {game} --games 2",
     "train --game {game} --run run --generations 2 --minutes 0 --threads 1 --inference winograd {few}",
     "train --game {game} --run other --generations 1 --minutes 0 --threads 1 --inference openvino --device cpu {few} "
-    "--search.gumbel-actions 0 --search.leaves-per-step 2 --self-play.epsilon 0.2 --self-play.random-plies 2",
+    "--search.gumbel-actions 0 --search.leaves-per-step {leaves} --self-play.epsilon 0.2 --self-play.random-plies 2",
     "pit run mcts:4 --game {game} --games 2 --simulations 4",
 )
 """Small games that need all kernels that commands do, each for the arguments that they give it."""
@@ -95,6 +95,7 @@ def _compile(game: str, level: str) -> str:
 
 def play(game: str) -> None:
     """Runs all of WORDS for the game."""
+    leaves = 1 if registry.load(game).game.num_outcomes else 2  # a search with dice takes one at a time
     for line in WORDS:
-        if code := program.main(line.format(game=game, few=FEW).split()):
+        if code := program.main(line.format(game=game, few=FEW, leaves=leaves).split()):
             raise SystemExit(code)

@@ -210,10 +210,8 @@ class Laws(Questions):
         self.must(
             len(dice) == 1, "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them"
         )
-        self.must(
-            all(isinstance(size, int) and size >= 0 for size in sizes),
-            "`num_outcomes` and `dice_in_a_row` must be whole numbers",
-        )
+        law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
+        self.must(_is_size(sizes[1]) and (sizes[0] == 0 or _is_size(sizes[0])), law)
         law = "`num_players` must be 2: games for one or for more cannot be learned yet"
         self.must(self.game.num_players == 2, law)
         law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"

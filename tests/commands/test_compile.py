@@ -51,19 +51,25 @@ def test_nothing_is_compiled_twice_and_a_match_without_nets_loads_no_torch(tmp_p
 
 
 @pytest.mark.slow
-def test_nothing_is_compiled_where_a_game_was_compiled_ahead(tmp_path: Path):
+@pytest.mark.parametrize("game", ["tictactoe", "pig"])
+def test_nothing_is_compiled_where_a_game_was_compiled_ahead(game: str, tmp_path: Path):
     make = f"""if True:
         from pathlib import Path
         from alphazero.storage import kernel_cache
         kernel_cache.READY = Path({str(tmp_path / "ready")!r})
         kernel_cache.make_ready("generic")
         from alphazero.commands import compile
-        compile.play("tictactoe")
+        compile.play({game!r})
     """
     environment = {"PYTHONPATH": str(ROOT), "NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
     subprocess.run([sys.executable, "-c", make], cwd=tmp_path, env=os.environ | environment, check=True)
     for words in (MATCH, TRAIN):
-        found = compiled_by(words, tmp_path / "ready", tmp_path, NUMBA_CACHE_DIR=str(tmp_path / words.split()[0]))
+        found = compiled_by(
+            words.replace("tictactoe", game),
+            tmp_path / "ready",
+            tmp_path,
+            NUMBA_CACHE_DIR=str(tmp_path / words.split()[0]),
+        )
         assert found in ([], ["torch"])
 
 

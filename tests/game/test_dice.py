@@ -57,6 +57,7 @@ BROKEN: dict[str, tuple[Game, str]] = {
     "draws lots": (plain_race(rules={"chance": draws}), "tells probabilities, and draws nothing"),
     "never settled": (plain_race(rules={"settle": nothing}), "after `dice_in_a_row` = 2 dice"),
     "more in a row": (plain_race(dice_in_a_row=1), "after `dice_in_a_row` = 1 dice"),
+    "none in a row": (plain_race(dice_in_a_row=0), "`dice_in_a_row` one above 0"),
     "no settle": (plain_race(rules={"settle": None}), "has `chance`, `settle` and `num_outcomes`"),
     "no outcomes": (plain_race(num_outcomes=0), "has `chance`, `settle` and `num_outcomes`"),
     "three players": (plain_race(num_players=3), "`num_players` must be 2"),
