@@ -33,6 +33,7 @@ POSITIONS = {
     "othello": "d3 e3 f4 g5 g4 c5 f3 e2 f5 c4 e6 f6 d6 g6 f7 d7 h4 e7 h5 g3 d8 h3",
     "othello6": "c2 d2 e3 b4 c1 f3 e4 f4 b3 a3 d5 c5",
     "pig": "roll 5 roll 6 hold roll 4",
+    "backgammon": "31 8/5 6/5 66",
     "tictactoe": "b2 a1 c1 a3 a2 c2",
 }
 """The moves that lead to each position."""

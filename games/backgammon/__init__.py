@@ -1,0 +1,5 @@
+"""Backgammon without the doubling cube."""
+
+from alphazero.game.spec import GameSpec
+
+SPEC = GameSpec(games={"backgammon": ".game:Backgammon"})
