@@ -26,7 +26,7 @@ FAULTS = {
     "a puzzle": ("", "", "return 0", "one of them never moved: a game has two players"),
     "chance": (
         "", "if np.random.random() < 0.2: action = (action + 1) % 9", "return int(state[1]) % 2",
-        "`step` must do the same each time: a game must be free of chance",
+        "`step` must do the same each time: what dice show comes by `chance` and `settle`",
     ),
     "hidden state": (
         "or square == LAST[0]", "LAST[0] = action // 2", "return int(state[1]) % 2",

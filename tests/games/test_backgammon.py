@@ -207,4 +207,4 @@ def test_turns_end_as_in_openspiel():
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_turns_of_whole_games_end_as_in_openspiel(seed):
-    assert check_openspiel_game(seed, every=1) > 50
+    assert check_openspiel_game(seed, every=1) > 40  # games have 45 turns and more
