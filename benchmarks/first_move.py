@@ -39,9 +39,11 @@ class FirstMove:
 
     def __post_init__(self) -> None:
         check_ranges(self, rounds=(1, 100))
+        names = [text.partition("=")[0] for text in self.programs]
         for text in self.programs:
-            if not Path(text.partition("=")[2]).exists():
-                raise InvalidSetting(f"--programs takes NAME=FOLDER or NAME=PYTHON, not {text!r}")
+            name, _, place = text.partition("=")
+            if not name or not place or not Path(place).exists() or names.count(name) > 1:
+                raise InvalidSetting(f"--programs takes NAME=FOLDER or NAME=PYTHON, each name once, not {text!r}")
         for row in self.rows:
             if row not in ROWS:
                 raise InvalidSetting(f"--rows takes {', '.join(ROWS)}, not {row!r}")

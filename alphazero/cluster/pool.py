@@ -55,7 +55,9 @@ def answering(method: Callable[..., Any]) -> Callable[..., tuple[str, Any]]:
     def answer(*arguments: Any) -> tuple[str, Any]:
         try:
             return DONE, method(*arguments)
-        except (InputError, OSError, ImportError, MemoryError) as error:  # its disk is full, a package is missing
+        except InputError as error:
+            return LOST, str(error)
+        except (OSError, ImportError, MemoryError) as error:  # its disk is full, a package is missing
             return LOST, f"{type(error).__name__}: {error}"
         except Exception:
             return BUG, traceback.format_exc()

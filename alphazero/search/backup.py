@@ -39,8 +39,8 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
             if legal_mask[action]:
                 total += rounded_product(prior[action], unit)
     scale = ONE / total if total > ZERO else ZERO
-    for action in range(len(prior)):
-        if not legal_mask[action]:
+    for action in range(tree.prior.shape[2]):  # a die may have more outcomes than there are actions
+        if action >= len(prior) or not legal_mask[action]:
             tree.prior[b, node, action] = ILLEGAL
         elif total > ZERO:
             tree.prior[b, node, action] = prior[action] * unit * scale
@@ -49,10 +49,6 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
         tree.visits[b, node, action] = 0
         tree.q[b, node, action] = ZERO
         tree.child[b, node, action] = UNVISITED
-        tree.action_proven[b, node, action] = UNPROVEN
-    for action in range(len(prior), tree.prior.shape[2]):  # a die has more outcomes
-        tree.prior[b, node, action] = ILLEGAL
-        tree.visits[b, node, action] = 0
         tree.action_proven[b, node, action] = UNPROVEN
     if exponent != 1.0:
         raised = 0.0

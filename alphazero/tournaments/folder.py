@@ -180,7 +180,7 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
                     f"no longer play the same ones: choose another {option('folder')}"
                 )
             self._checked = pairs
-            if self._tournament.openings != "none":
+            if self._tournament.openings != "none" and not self._game.num_outcomes:
                 warn_of_few(len(openings), num_games)
         return openings
 

@@ -168,10 +168,10 @@ def _score(counts: np.ndarray) -> float | None:
 
 def _moves(record: GameRecord, game: Game) -> tuple[int, int]:
     """The number of moves that each player has chosen."""
-    if game.plain_rules.to_play is None:  # they take turns
+    if game.plain_rules.to_play is None and not game.num_outcomes:  # they take turns
         late, early = len(record.moves) // 2, (len(record.moves) + 1) // 2
         return (early, late) if len(record.opening) % 2 == 0 else (late, early)
-    positions = record.positions(game)[len(record.opening) : -1]
+    positions = [at for at in record.positions(game)[len(record.opening) : -1] if not at.chances]
     by_second = sum(position.to_play for position in positions)
     return len(positions) - by_second, by_second
 

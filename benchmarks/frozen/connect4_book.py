@@ -26,13 +26,14 @@ from alphazero.errors import InputError
 from alphazero.machine import count_cores
 from alphazero.progress import Progress, say
 from alphazero.storage.arrays import write_npz
-from games.connect4.game import ONE, SEVEN, has_four
+from games.connect4.game import ONE, has_four
 from games.connect4.solver import BOOK_FILE, Solver, read_book
 from games.connect4.solver_kernels import (
     BOOK_BITS,
     BOOK_OFFSET,
     BOOK_PLY,
     BOTTOM,
+    SEVEN,
     book_cells,
     can_win,
     canonical_key,

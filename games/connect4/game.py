@@ -36,7 +36,6 @@ from alphazero.game import (
 COLUMNS, ROWS = 7, 6
 ZERO, ONE = np.uint64(0), np.uint64(1)
 COLUMN = np.uint64(0b111111)
-SEVEN = np.uint64(0b1111111)
 TOP = np.uint64(0b100000)
 COLORS = Colors(panel="#1746a8", text="#dbe6ff", cell="#2463d6", shaded="#0d2357", first="#e5484d", second="#ffd43b")
 BOARD = np.uint64(sum(0b111111 << 7 * column for column in range(COLUMNS)))
@@ -54,7 +53,8 @@ def has_four(stones):
 
 @njit
 def init(state):
-    state[:] = ZERO
+    state[0] = np.uint64(0)
+    state[1] = np.uint64(0)
 
 
 @njit
@@ -172,18 +172,14 @@ def observe(state, planes):
 
 
 @njit
-def mirror(word):
-    """The word of seven columns with left and right exchanged."""
-    image = ZERO
-    for column in range(COLUMNS):
-        image |= ((word >> np.uint64(7 * column)) & SEVEN) << np.uint64(7 * (COLUMNS - 1 - column))
-    return image
-
-
-@njit
 def transform(state, symmetry):
     if symmetry == 1:  # left and right
-        state[0], state[1] = mirror(state[0]), mirror(state[1])
+        for i in range(2):
+            mirrored = np.uint64(0)
+            for column in range(COLUMNS):
+                stones = (state[i] >> np.uint64(7 * column)) & COLUMN
+                mirrored |= stones << np.uint64(7 * (COLUMNS - 1 - column))
+            state[i] = mirrored
 
 
 class Connect4(Game):

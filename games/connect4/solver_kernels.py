@@ -15,12 +15,13 @@ import numpy as np
 from numba import njit
 
 from alphazero.game.kernels import kernel
-from games.connect4.game import BOARD, COLUMN, COLUMNS, ONE, ROWS, completing_squares, has_four, mirror
+from games.connect4.game import BOARD, COLUMN, COLUMNS, ONE, ROWS, ZERO, completing_squares, has_four
 
 BOOK_PLY = 12
 """The book holds every position of so many stones."""
 BOTTOM = np.uint64(sum(1 << 7 * column for column in range(COLUMNS)))
 SQUARES = COLUMNS * ROWS
+SEVEN = np.uint64(0b1111111)
 CENTRE_FIRST = (3, 2, 4, 1, 5, 0, 6)
 MIRRORED_PLIES = 14
 """Up to this ply mirror images share an entry of the transposition table; later they rarely occur together."""
@@ -75,6 +76,15 @@ def safe_squares(own, stones):
 def make_key(own, stones):
     """A number of 49 bits that no other position has: each column's stones under a bit that shows their height."""
     return own + stones + BOTTOM
+
+
+@njit
+def mirror(word):
+    """The word of seven columns with left and right exchanged."""
+    image = ZERO
+    for column in range(COLUMNS):
+        image |= ((word >> np.uint64(7 * column)) & SEVEN) << np.uint64(7 * (COLUMNS - 1 - column))
+    return image
 
 
 @njit

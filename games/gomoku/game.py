@@ -77,11 +77,15 @@ def make_rules(size: int, images: tuple[tuple[int, ...], ...]) -> Rules:
         state[2 * words] = won
 
     @njit
-    def is_terminal(state):
+    def is_full(state):
         for cell in range(cells):
             if not has_stone(state, 0, cell) and not has_stone(state, 1, cell):
-                return state[2 * words] == ONE
+                return False
         return True
+
+    @njit
+    def is_terminal(state):
+        return state[2 * words] == ONE or is_full(state)
 
     @njit
     def terminal_value(state):

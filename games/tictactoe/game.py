@@ -33,7 +33,8 @@ def has_line(stones):
 
 @njit
 def init(state):
-    state[:] = np.uint64(0)
+    state[0] = np.uint64(0)
+    state[1] = np.uint64(0)
 
 
 @njit

@@ -59,7 +59,7 @@ MUTATIONS = [
         ("_telling", instead("Exception", "RecursionError"), "test_parameters_that_cannot_be_get_one_sentence"),
     ),
     *in_file("alphazero/game/game.py", "tests/game/test_game_contract.py",
-        ("Position.play", never("num_actions"), "test_illegal_actions_are_refused_with_the_legal_ones_named"),
+        ("Position.play", never("legal_actions"), "test_illegal_actions_are_refused_with_the_legal_ones_named"),
         ("Position.__init__", without("setflags"), "test_a_position_is_read_only"),
     ),
     *in_file("alphazero/catalogue/registry.py", "tests/game/test_record.py",

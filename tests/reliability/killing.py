@@ -12,6 +12,7 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -27,18 +28,20 @@ PATIENCE = 600.0
 """Seconds to wait for a process on a busy machine."""
 
 
-def run_program(arguments: list[str], log: str, fault: str, obeys: bool) -> None:
+def run_program(arguments: list[str], log: str, fault: str, obeys: bool, piped: bool) -> None:
     """The body of a process: `alphazero train` with these arguments; what it says goes to the file `log`.
 
-    If it `obeys`, also a process of root keeps to the permissions of files, as those of other users do.
+    If it `obeys`, also a process of root keeps to the permissions of files, as those of other users do. If it is
+    `piped`, another program writes the file, which a limit for this process does not stop.
     """
     if fault:
         os.environ["ALPHAZERO_FAULT"] = fault
     if obeys:  # capset, of version 3, with no capability
         assert ctypes.CDLL(None).capset((ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()) == 0
     with open(log, "a", encoding="utf-8") as file:
-        os.dup2(file.fileno(), 1)
-        os.dup2(file.fileno(), 2)
+        writer = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file) if piped else None
+        for number in (1, 2):
+            os.dup2((writer.stdin if writer and writer.stdin else file).fileno(), number)
     from alphazero.commands.train import main
     from alphazero.training.parts import pace
     from alphazero.training.selfplay import calibration
@@ -59,10 +62,10 @@ def log_of(folder: Path) -> Path:
     return folder.with_suffix(".log")
 
 
-def begin(arguments: list[str], folder: Path, fault: str = "", obeys: bool = False) -> BaseProcess:
+def begin(arguments: list[str], folder: Path, fault: str = "", obeys: bool = False, piped: bool = False) -> BaseProcess:
     """Runs `alphazero train` with these arguments in `folder`; what it says goes to `log_of(folder)`."""
     words = [*arguments, "--game", "tictactoe", "--run", str(folder)]
-    process = _context().Process(target=run_program, args=(words, str(log_of(folder)), fault, obeys))
+    process = _context().Process(target=run_program, args=(words, str(log_of(folder)), fault, obeys, piped))
     process.start()
     return process
 
