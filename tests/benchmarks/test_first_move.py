@@ -46,7 +46,9 @@ def test_a_command_that_fails_is_not_measured(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--programs", "here=/nowhere"], "NAME=FOLDER or NAME=PYTHON, not 'here=/nowhere'"),
+        (["--programs", "here=/nowhere"], "NAME=FOLDER or NAME=PYTHON, each name once, not 'here=/nowhere'"),
+        (["--programs", "."], "NAME=FOLDER or NAME=PYTHON, each name once, not '.'"),
+        (["--programs", "a=.", "a=/"], "NAME=FOLDER or NAME=PYTHON, each name once, not 'a=.'"),
         (["--rows", "fly"], "--rows takes pit, train, serve, check, not 'fly'"),
         (["--rounds", "0"], "--rounds must lie between"),
     ],
