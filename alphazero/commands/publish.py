@@ -200,7 +200,10 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
     def player(simulations: int) -> Player:
         return make_player(str(path), loaded, seed=config.seed, threads=config.threads, simulations=simulations)
 
-    opponents = open_opponents(config.opponents, "--opponents", loaded, seed=config.seed, threads=config.threads)
+    names = config.opponents
+    if loaded.game.num_outcomes and names == PublishConfig.opponents:
+        names = tuple(name for name in names if name != "minimax:4")  # with dice it looks no further than `greedy`
+    opponents = open_opponents(names, "--opponents", loaded, seed=config.seed, threads=config.threads)
     if loaded.make_benchmark is not None:
         benchmark = loaded.make_benchmark(loaded.game)
         for simulations in config.simulations:
@@ -208,7 +211,7 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
             figures["benchmark"][str(simulations)] = found
             logger.info("with %s: %s", count_of(simulations, "simulation"), show_figures(found))
     contestant = player(config.match_simulations)
-    for name, opponent in zip(config.opponents, opponents, strict=True):
+    for name, opponent in zip(names, opponents, strict=True):
         with Progress(f"against {name}") as progress:
             for match in Arena(kernels_of(loaded.game), contestant, opponent, config.games, config.seed):
                 progress.show(match.num_games / config.games, f"score {match.score:.2f}")

@@ -211,7 +211,8 @@ def _action_means(states, dice, legal_mask, values):
             while at >= 0:
                 state, over = dice.states[at], is_terminal(dice.states[at])
                 if is_new:
-                    dice.counts[at], dice.shown[at] = 0 if over else chance(state, dice.probabilities[at]), -1
+                    is_last = over or at + 1 == len(dice.counts)  # a game may have more dice in a row than it says
+                    dice.counts[at], dice.shown[at] = 0 if is_last else chance(state, dice.probabilities[at]), -1
                 if dice.counts[at] == 0:
                     value = dice.masses[at] * (3.0 * terminal_value(state) if over else heuristic(state))
                     values[i, action] += value if dice.movers[at] == player else -value

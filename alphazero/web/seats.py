@@ -243,7 +243,8 @@ def size_of(card: Mapping[str, Any]) -> str:
 
 def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
     """The contestants that the game has without anybody naming them: nets first, strongest first."""
-    depths = tuple(depth for depth in DEPTHS if depth <= loaded.game.max_plies)
+    most = 1 if loaded.game.num_outcomes else loaded.game.max_plies
+    depths = tuple(depth for depth in DEPTHS if depth <= most)
     known = ("best", "strong", "club", "standard", "beginner")
     order = sorted(loaded.nets, key=lambda name: (known.index(name) if name in known else len(known), name))
     seats = [saved_net(name, name, loaded, nets, name) for name in order]

@@ -78,6 +78,15 @@ def test_greedy_takes_exact_means_over_the_dice():
             assert row[action] == exact
 
 
+def test_more_dice_in_a_row_than_a_game_says_harm_no_memory():
+    """`alphazero check` refuses such a game."""
+    game = type("Said", (type(RACE),), {"name": "said_one", "dice_in_a_row": 1})()
+    kernels = Kernels(game)
+    for _ in range(20):
+        values = GreedyPlayer(kernels, 0)._values(np.array([at.state for at in some_positions(game, 20)]))
+        assert np.isfinite(values).all()
+
+
 def _ends(position, mass):
     if not position.chances:
         return [(position, mass)]
