@@ -1,10 +1,12 @@
 """Fixtures for all tests: every registered game, and its kernels."""
 
 import functools
+import gc
 import logging
 import math
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,9 @@ os.environ.setdefault("ALPHAZERO_INFERENCE", "torch")
 # Ray reads these once in a process, when it is imported
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", "5" * 64)
+
+# else it starts a process for each network that it converts, which tells its makers, where a test imports OpenVINO first
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 
 import coloredlogs
 import pytest
@@ -124,6 +129,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--fast"):
         others = set(registry.NAMES) - FAST_GAMES
         items[:] = [item for item in items if not (is_about(item, others) or item.nodeid.startswith(NOT_FAST))]
+
+
+def pytest_collection_finish() -> None:
+    """All that was imported stays, and five thousand tests need not look through it for what is garbage."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000)
 
 
 def is_about(item: pytest.Item, games: set[str]) -> bool:

@@ -41,6 +41,7 @@ SMALLER = {
     "minutes=2": TINY,
     'load_net("best"': 'load_net("beginner"',
     '"club"': '"beginner"',
+    '"mcts:400", game, games=': '"mcts:8", game, simulations=8, games=',
     "games=100": "games=4",
     "games=20": "games=4",
     "simulations=400": "simulations=8",
@@ -108,6 +109,8 @@ def programs(page: Path) -> list[str]:
 
 ONE_AFTER_THE_OTHER = """
 import json, sys
+from alphazero.training.parts import pace
+pace.LAST_GATE_GAMES = 20
 for page, program in json.load(sys.stdin):
     print(page, program, sep="\\n", flush=True)
     exec(compile(program, "<program>", "exec"), {"__name__": "__main__"})

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
 from numba import config
+from numba.core import caching
 
 from alphazero.storage import kernel_cache
 from alphazero.storage.kernel_cache import cached
@@ -39,6 +43,24 @@ def run(folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
         [sys.executable, str(folder / "program.py")], capture_output=True, text=True, timeout=120,
         env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
     )  # fmt: skip
+
+
+Run = Callable[[Path], tuple[str, str]]
+
+
+@pytest.fixture
+def run_here(caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> Iterator[Run]:
+    """What that program prints and logs in this process, to which its function is as new: numba is loaded already."""
+    monkeypatch.setattr(kernel_cache, "READY", kernel_cache.READY)  # programs set it
+
+    def run_in_this_process(folder: Path) -> tuple[str, str]:
+        kernel_cache.ready_level.cache_clear()
+        caplog.clear()
+        runpy.run_path(str(folder / "program.py"), run_name="__main__")
+        return capsys.readouterr().out, caplog.text
+
+    yield run_in_this_process
+    kernel_cache.ready_level.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -83,14 +105,13 @@ DAMAGE = {
         for which in (".nbi", ".nbc")
     ],
 )
-def test_damaged_code_is_compiled_anew_once_and_this_is_said(folder, which, damage):
+def test_damaged_code_is_compiled_anew_once_and_this_is_said(folder, which, damage, run_here):
     path = next(path for path in files(folder) if path.suffix == which)
     path.write_bytes(DAMAGE[damage](path.read_bytes()))
-    again = run(folder)
-    assert again.stdout == "compiled\n"
-    assert "compiled code on disk is not used, and is compiled anew" in again.stderr and "Traceback" not in again.stderr
-    if damage == "a bit":  # one program more, and no other damage differs here
-        assert run(folder).stdout == "found\n"
+    shown, said = run_here(folder)
+    assert shown == "compiled\n"
+    assert "compiled code on disk is not used, and is compiled anew" in said and "Traceback" not in said
+    assert run_here(folder) == ("found\n", "")
 
 
 @pytest.mark.slow
@@ -130,31 +151,28 @@ def test_code_is_not_kept_while_another_program_keeps_its_own(tmp_path, monkeypa
     assert made(2.5) == 5.0 and len(list(tmp_path.rglob("*.nbc"))) == 1
 
 
-NOWHERE = """
-import numba.core.caching as caching
-
-def refuse(self):
-    raise OSError(30, "Read-only file system")
-
-for locator in caching.InTreeCacheLocator, caching.UserWideCacheLocator:
-    locator.ensure_cache_path = refuse
-"""
-
-
-def test_where_nothing_can_be_written_to_everything_is_compiled(folder):
+def test_where_nothing_can_be_written_to_everything_is_compiled(tmp_path, monkeypatch, run_here):
     """As in a container whose file system is read-only."""
-    (folder / "program.py").write_text(NOWHERE + SOURCE)
-    shown = run(folder)
-    assert shown.stdout == "compiled\n" and shown.stderr.count("compiled code cannot be kept") == 1
+    (tmp_path / "program.py").write_text(SOURCE)
+
+    def refuse(self):
+        raise OSError(30, "Read-only file system")
+
+    for locator in caching.InTreeCacheLocator, caching.UserWideCacheLocator:
+        monkeypatch.setattr(locator, "ensure_cache_path", refuse)
+    shown, said = run_here(tmp_path)
+    assert shown == "compiled\n" and said.count("compiled code cannot be kept") == 1
 
 
-def test_files_are_not_made_for_everybody(tmp_path, tmp_path_factory):
+def test_files_are_not_made_for_everybody(tmp_path, tmp_path_factory, monkeypatch, run_here):
     """With a umask of 0 those that we made were everybody's, and so were never used."""
-    (tmp_path / "program.py").write_text("import os\nos.umask(0)\n" + SOURCE)
-    kept = tmp_path_factory.mktemp("kept") / "new"
-    for known in ("compiled\n", "found\n"):
-        shown = run(tmp_path, NUMBA_CACHE_DIR=str(kept))
-        assert (shown.stdout, shown.stderr) == (known, "")
+    (tmp_path / "program.py").write_text(SOURCE)
+    monkeypatch.setattr(config, "CACHE_DIR", str(tmp_path_factory.mktemp("kept") / "new"))
+    before = os.umask(0)
+    try:
+        assert [run_here(tmp_path) for _ in range(2)] == [("compiled\n", ""), ("found\n", "")]
+    finally:
+        os.umask(before)
 
 
 def test_a_disk_that_takes_nothing_costs_the_cache_and_nothing_else(folder):
@@ -194,28 +212,28 @@ def ready(made_ready: Path, tmp_path: Path) -> Path:
     return shutil.copytree(made_ready, tmp_path / "folder")
 
 
-def test_code_that_was_compiled_ahead_is_taken(ready: Path):
-    assert run(ready).stdout == "found\n"
+def test_code_that_was_compiled_ahead_is_taken(ready: Path, run_here: Run):
+    assert run_here(ready) == ("found\n", "")
     assert not list(ready.glob("__pycache__/*.nb?"))
 
 
-def test_code_that_was_compiled_ahead_for_another_processor_is_not_taken(ready: Path):
+def test_code_that_was_compiled_ahead_for_another_processor_is_not_taken(ready: Path, run_here: Run):
     (ready / "ready" / "generic").rename(ready / "ready" / "x86-64-v9")
-    assert run(ready).stdout == "compiled\n"
+    assert run_here(ready)[0] == "compiled\n"
 
 
-def test_code_that_was_compiled_ahead_from_another_source_is_not_taken(ready: Path):
+def test_code_that_was_compiled_ahead_from_another_source_is_not_taken(ready: Path, run_here: Run):
     with (ready / "program.py").open("a") as file:
         file.write("\n")
-    assert run(ready).stdout == "compiled\n"
+    assert run_here(ready)[0] == "compiled\n"
 
 
-def test_damaged_code_that_was_compiled_ahead_is_compiled_anew_and_this_is_said(ready: Path):
+def test_damaged_code_that_was_compiled_ahead_is_compiled_anew_and_this_is_said(ready: Path, run_here: Run):
     path = next((ready / "ready" / "generic").glob("*.nbc"))
     path.write_bytes(DAMAGE["a bit"](path.read_bytes()))
-    again = run(ready)
-    assert again.stdout == "compiled\n" and again.stderr.count("compiled code on disk is not used") == 1
-    assert run(ready).stdout == "found\n", "its own"
+    shown, said = run_here(ready)
+    assert shown == "compiled\n" and said.count("compiled code on disk is not used") == 1
+    assert run_here(ready)[0] == "found\n", "its own"
 
 
 def test_a_level_is_for_processors_that_have_all_it_needs(monkeypatch: pytest.MonkeyPatch):
