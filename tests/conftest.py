@@ -20,9 +20,6 @@ os.environ.setdefault("ALPHAZERO_INFERENCE", "torch")
 os.environ.setdefault("RAY_AUTH_MODE", "token")
 os.environ.setdefault("RAY_AUTH_TOKEN", "5" * 64)
 
-# else it starts a process for each network that it converts, which tells its makers, where a test imports OpenVINO first
-sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
-
 import coloredlogs
 import pytest
 
@@ -33,6 +30,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.training.parts import pace
 from alphazero.training.selfplay import calibration
 
+# where a test imports OpenVINO first, that starts a process for each network that it converts, to tell its makers
+sys.modules.setdefault("openvino_telemetry", None)  # type: ignore[arg-type]
 # ignored by jobs in the background of a script, whose programs leave it so, and tests send it
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
