@@ -172,9 +172,14 @@ def kernels_by_name(name: str) -> Kernels:
     return Kernels(registry.load(name).game)
 
 
-@pytest.fixture(params=sorted(registry.NAMES))
+@pytest.fixture(
+    params=[pytest.param(name, marks=pytest.mark.slow if name == "gomoku15" else ()) for name in sorted(registry.NAMES)]
+)
 def game(request: pytest.FixtureRequest) -> Game:
-    """Every game of the registry in turn."""
+    """Every game of the registry in turn; that which differs from another by the size of its board in the slow tests.
+
+    Its board has columns and rows of two digits, and a state of several words, which others have, too.
+    """
     return kernels_by_name(request.param).game
 
 

@@ -240,10 +240,11 @@ import_module("alphazero.commands.program").main(["train", "--game", "nim", "--c
 
 
 def test_learning_loads_neither_torchs_compiler_nor_ray():
-    """Each takes a second at the start of each run, and of each worker."""
+    """Each takes a second at the start of each run, of each worker, and of each net that is loaded."""
     learn = """
 import numpy as np
 import alphazero.commands.train, alphazero.cluster.ray_cluster, alphazero.api.runs
+from alphazero.api.loading import load_net
 from alphazero.catalogue import registry
 from alphazero.nets.neural_net import Batch
 loaded = registry.load("tictactoe")
@@ -256,6 +257,7 @@ trainer = net.trainer()
 trainer.train_step(Batch(observations, one > 0, one / 9, one[:, 0]), 1e-3)
 trainer.finish()
 net.evaluate(observations, one > 0)
+load_net("club", "connect4")
 """
     loaded = set(run_and_list(learn).split())
     assert "torch.optim.adamw" in loaded and not {"torch._dynamo", "torch._inductor", "sympy", "ray"} & loaded

@@ -130,6 +130,12 @@ def page_of(run: Path) -> Page:
     return Page((run / "report.html").read_text(encoding="utf-8"))
 
 
+@pytest.fixture(scope="module")
+def page(finished, tmp_path_factory) -> Page:
+    """The page of the run as it is."""
+    return page_of(copy_of(finished, tmp_path_factory.mktemp("pages") / "copied-1"))
+
+
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
@@ -168,8 +174,7 @@ def test_the_page_has_all_settings_and_all_figures_of_the_last_generation(run):
     assert ["generation", "2"] in rows and ["policy loss", f"{last['policy_loss']:,.5g}"] in rows
 
 
-def test_the_page_loads_nothing_and_runs_nothing(run):
-    page = page_of(run)
+def test_the_page_loads_nothing_and_runs_nothing(page):
     allowed = {"html", "head", "meta", "title", "style", "body", "div", "img", "h1", "h2", "p", "ul", "li"}
     assert {tag for tag, _ in page.elements} <= allowed | {"table", "tr", "th", "td"}
     attributes = {name for _, found in page.elements for name in found}
@@ -178,8 +183,8 @@ def test_the_page_loads_nothing_and_runs_nothing(run):
     assert not re.search(r"https?:|url\(|@import|href\s*=", page.source, re.IGNORECASE)
 
 
-def test_the_pictures_load_nothing_and_run_nothing(run):
-    for picture in page_of(run).pictures().values():
+def test_the_pictures_load_nothing_and_run_nothing(page):
+    for picture in page.pictures().values():
         assert picture.tag == "{http://www.w3.org/2000/svg}svg"
         for element in picture.iter():
             assert not str(element.tag).endswith(("script", "image", "foreignObject"))
@@ -221,8 +226,8 @@ def test_names_and_texts_from_the_files_are_shown_and_not_obeyed(finished, tmp_p
 # --- runs of every kind ----------------------------------------------------------------------------------------------
 
 
-def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(run):
-    assert "now" not in page_of(run).text[2]  # tic-tac-toe has none
+def test_benchmark_figures_have_pictures_and_the_first_one_a_sentence(page, run):
+    assert "now" not in page.text[2]  # tic-tac-toe has none
     names = ["planted_accuracy", "entropy of $\\nothing$"]  # which is no formula
     figures = {"benchmark_figures": names, names[1]: 1}
     change_lines(run, with_figures(figures | {names[0]: 0.75}, figures | {names[0]: 0.25}))
