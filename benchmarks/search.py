@@ -210,7 +210,7 @@ def peak_memory_mb() -> float:
 
 
 def random_states(kernels: Kernels, count: int) -> np.ndarray:
-    """`uint64[count, K]`: positions after a few random plies, none of them terminal."""
+    """`uint64[count, K]`: positions after a few random plies where a player is to move."""
     rng = np.random.default_rng(0)
     chosen: list[np.ndarray] = []
     while len(chosen) < count:
@@ -218,7 +218,7 @@ def random_states(kernels: Kernels, count: int) -> np.ndarray:
         for _ in range(int(rng.integers(0, max(1, kernels.game.max_plies // 4)))):
             if not position.terminal:
                 position = position.play(int(rng.choice(position.legal_actions)))
-        if not position.terminal:
+        if not position.terminal and not position.chances:
             chosen.append(position.state)
     return np.array(chosen)
 

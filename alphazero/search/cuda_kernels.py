@@ -14,12 +14,12 @@ import numpy as np
 from numba import cuda
 
 from alphazero.game.functions import bound, with_callees
-from alphazero.game.kernels import BoundRules, Kernels, _to_canonical, _wins_by
-from alphazero.search.backup import expand, finish_walk
+from alphazero.game.kernels import BoundRules, Kernels, _advance_to_die, _to_canonical, _wins_by
+from alphazero.search.backup import expand, finish_walk, go_on
 from alphazero.search.cuda_memory import SIMULATED
 from alphazero.search.roots import move_root, prepare_root, read_root
 from alphazero.search.selection import walk
-from alphazero.search.tree import PENDING, ROOT, Memory, Tree, make_arrays, rounded_product
+from alphazero.search.tree import PENDING, ROOT, ZERO, Memory, Tree, make_arrays, room_of, rounded_product
 
 BLOCK = 2 if SIMULATED else 32
 """Threads per block: one warp, so that a few trees use many multiprocessors; a simulated thread takes long to start."""
@@ -32,6 +32,8 @@ terminal_value: Any
 observe: Any
 mover: Any
 describe: Any
+show: Any
+advance_to_die: Any
 wins_by: Any
 to_canonical: Any
 take_answer: Any
@@ -58,7 +60,7 @@ class SearchBuffers(NamedTuple):
     priors: Annotated[Any, "float32[L, A]"]  # the answers, turned back to the position itself
     values: Annotated[Any, "float32[L]"]
     after: Annotated[Any, "uint64[L, K]"]  # scratch space
-    scratch: Annotated[Any, "float32[B, A]"]
+    scratch: Annotated[Any, "float32[B, W]"]  # W: the entries of a node's row, as in `tree.room_of`
     new_index: Annotated[Any, "int32[B, N]"]
     # a search begins in trees[:n]
     trees: Annotated[Any, "int64[B]"]
@@ -68,11 +70,19 @@ class SearchBuffers(NamedTuple):
     games: Annotated[Any, "int64[B]"]
     plies: Annotated[Any, "int64[B]"]
     # results of the searches in trees[:n]
-    visit_counts: Annotated[Any, "int32[B, A]"]
-    policies: Annotated[Any, "float32[B, A]"]
-    qs: Annotated[Any, "float32[B, A]"]
+    visit_counts: Annotated[Any, "int32[B, W]"]
+    policies: Annotated[Any, "float32[B, W]"]
+    qs: Annotated[Any, "float32[B, W]"]
     root_values: Annotated[Any, "float32[B]"]
     best: Annotated[Any, "int64[B]"]
+
+
+class DiceBuffers(NamedTuple):
+    """Arrays of a search of a game with dice beside the `SearchBuffers`; R = B N rows."""
+
+    states: Annotated[Any, "uint64[R, K]"]  # those of the tree, in one row
+    to_play: Annotated[Any, "int8[R]"]  # likewise
+    probabilities: Annotated[Any, "float64[B, C]"]  # scratch space
 
 
 def make_buffers(
@@ -82,8 +92,19 @@ def make_buffers(
     game = kernels.game
     return make_arrays(
         SearchBuffers, memory.zeros, B=num_trees, L=num_trees * leaves_per_step, N=num_nodes, A=game.num_actions,
-        K=game.state_words, P=game.observation_shape, C=1, S=len(game.symmetries[1]),
+        K=game.state_words, P=game.observation_shape, C=max(1, game.num_outcomes), S=len(game.symmetries[1]),
+        W=room_of(game)[1],
     )  # fmt: skip
+
+
+def make_dice_buffers(kernels: Kernels, tree: Tree, memory: Memory) -> tuple[DiceBuffers, ...]:
+    """The dice buffers of the tree, as a kernel's last argument; none if the game has no dice."""
+    game = kernels.game
+    if not game.num_outcomes:
+        return ()
+    count = tree.size.shape[0] * tree.proven.shape[1]
+    rows = {"states": tree.states.reshape(count, game.state_words), "to_play": tree.to_play.reshape(count)}
+    return (make_arrays(DiceBuffers, memory.zeros, rows, B=tree.size.shape[0], C=game.num_outcomes),)
 
 
 def _select(tree, buffers, settings):
@@ -112,9 +133,32 @@ def _advance(tree, buffers):
             describe(state, i, buffers)
 
 
+def _advance_through_dice(tree, buffers, dice):
+    """`_advance` in a game with dice: thread b goes on until no die is due, as `cpu_kernels.simulate` does."""
+    b = cuda.grid(1)
+    if b < tree.size.shape[0]:
+        end = b + 1
+        while buffers.parents[b] >= 0:
+            advance_to_die(
+                dice.states, dice.to_play, buffers.parents[b:end], buffers.actions[b:end], buffers.children[b:end],
+                buffers.terminal[b:end], buffers.results[b:end], buffers.after[b:end], buffers.legal_masks[b:end],
+                buffers.chances[b:end], dice.probabilities[b],
+            )  # fmt: skip
+            if buffers.chances[b, 0] == ZERO:
+                break
+            go_on(tree, b, b, buffers)
+        if buffers.parents[b] >= 0 and not buffers.terminal[b]:
+            show(dice.states[buffers.children[b]], b, buffers)
+
+
 def _describe(state, i, buffers):
-    """Writes row i of the network's input."""
+    """Writes the legal actions of leaf i, and row i of the network's input."""
     legal(state, buffers.legal_masks[i])
+    show(state, i, buffers)
+
+
+def _show(state, i, buffers):
+    """Writes row i of the network's input, whose legal actions are there."""
     buffers.symmetries[i] = to_canonical(state, buffers.after[i], buffers.canonical[i])
     for action in range(buffers.priors.shape[1]):
         buffers.asked_masks[i, action] = buffers.legal_masks[i, buffers.permutations[buffers.symmetries[i], action]]
@@ -218,7 +262,9 @@ class CudaKernels:
     def __init__(self, rules: BoundRules):
         made: dict[Callable[..., Any], Any] = {} if SIMULATED else {rounded_product.py_func: _rounded_product()}
         scope = dict(rules.scope)
-        for template in (_wins_by, _to_canonical, _describe, _take_answer):
+        dice = "chance" in scope
+        templates: list[Any] = [_wins_by, _to_canonical, _show, _describe, _take_answer, *[_advance_to_die] * dice]
+        for template in templates:
             scope[template.__name__[1:]] = bound(template, scope)
 
         def kernel(template: Callable[..., Any]) -> Callable[..., None]:
@@ -230,7 +276,7 @@ class CudaKernels:
             return launch
 
         self.select = kernel(_select)
-        self.advance = kernel(_advance)
+        self.advance = kernel(_advance_through_dice if dice else _advance)
         self.take_leaves = kernel(_take_leaves)
         self.take_roots = kernel(_take_roots)
         self.expand_and_backup = kernel(_expand_and_backup)

@@ -6,13 +6,13 @@ import functools
 
 import numpy as np
 
-from alphazero.errors import DeviceMemoryError, EvaluationError, count_of, is_out_of_memory
+from alphazero.errors import DeviceMemoryError, EvaluationError, IllegalAction, count_of, is_out_of_memory
 from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
-from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers
+from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers, make_dice_buffers
 from alphazero.search.cuda_memory import SIMULATED, open_cuda
-from alphazero.search.mcts import SearchConfig, SearchResult, movers_and_actions
-from alphazero.search.tree import Memory, Tree, make_tree
+from alphazero.search.mcts import SearchConfig, SearchResult, check_dice, movers_and_actions
+from alphazero.search.tree import Memory, Tree, make_tree, room_of
 
 cuda_kernels = functools.cache(CudaKernels)
 """The kernels of rules, compiled once for all game objects that have them."""
@@ -28,19 +28,20 @@ class CudaSearch:
         self.kernels, self.config, self.seed, self.evaluate = kernels, config, seed, evaluate
         self._cuda = cuda_kernels(kernels.rules)
         self._memory = open_cuda()
-        num_nodes = config.num_nodes
-        self.num_trees, self._num_kept = num_trees, num_nodes - config.num_simulations
+        self.num_trees, self._num_kept = num_trees, config.num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
-        self._settings = config.kernel_settings
+        self._settings = config.kernel_settings._replace(dice=check_dice(kernels.game, config))
         try:
             self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)
+            self._dice = make_dice_buffers(kernels, self.tree, self._memory)
             with self._memory.stream() as stream:
                 self._memory.write(self.buffers.permutations, kernels.symmetries[1], stream)
             self._simulate = self._memory.captured(self._launch_simulation)
             if not SIMULATED:  # compiles the other kernels, and takes the memory that evaluating roots needs
-                everyone = np.arange(num_trees)
-                self.start(everyone, kernels.start_states(num_trees), everyone, everyone * 0)
+                everyone, states = np.arange(num_trees), kernels.start_states(num_trees)
+                kernels.roll(states, np.zeros(num_trees, np.int8), seed, everyone, everyone * 0)
+                self.start(everyone, states, everyone, everyone * 0)
                 self.read(everyone)
                 self._running, self._simulations_left = everyone[:0], 0
         except Exception as error:
@@ -62,6 +63,8 @@ class CudaSearch:
         """As `mcts.Search.start`, for all trees that search until the next call; other trees rest."""
         config, buffers, count = self.config, self.buffers, len(trees)
         to_play, actions = movers_and_actions(self.kernels, config, states, actions)
+        if self._dice and self.kernels.find_die(states, np.empty(self.kernels.game.num_outcomes)) >= 0:
+            raise IllegalAction("a die is due at a position that is to be searched: roll it first")
         with self._memory.stream() as stream:
             for array, rows in (
                 (buffers.trees, trees), (buffers.root_states, states), (buffers.root_to_play, to_play),
@@ -98,7 +101,10 @@ class CudaSearch:
             self._memory.write(buffers.trees, trees, stream)
             self._cuda.read_roots(count, stream, self.tree, buffers, count, self._settings)
             found = (buffers.visit_counts, buffers.policies, buffers.qs, buffers.root_values, buffers.best)
-            result = SearchResult(*self._memory.read(found, count, stream))
+            *rows, values, best = self._memory.read(found, count, stream)
+        num_actions = self.kernels.game.num_actions
+        counts, policy, q = (np.ascontiguousarray(row[:, :num_actions]) for row in rows)
+        result = SearchResult(counts, policy, q, values, best)
         if not (np.isfinite(result.values).all() and np.isfinite(result.policy).all()):
             raise EvaluationError("the network's answers on the GPU are not finite numbers")
         return result
@@ -118,7 +124,7 @@ class CudaSearch:
         num_walks = self.num_trees * settings.leaves_per_step
         with self._memory.stream() as stream:
             self._cuda.select(self.num_trees, stream, tree, buffers, settings)
-            self._cuda.advance(num_walks, stream, tree, buffers)
+            self._cuda.advance(num_walks, stream, tree, buffers, *self._dice)
             self._ask()
             self._cuda.take_leaves(num_walks, stream, tree, buffers, self.evaluate.sees_wins)
             self._cuda.expand_and_backup(self.num_trees, stream, tree, buffers, settings)
@@ -130,8 +136,9 @@ class CudaSearch:
 
 def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Memory) -> tuple[Tree, SearchBuffers]:
     """The arrays of a search of `num_trees` trees."""
-    game, num_nodes = kernels.game, config.num_nodes
+    game, (nodes_each, width) = kernels.game, room_of(kernels.game)
+    num_nodes = 1 + (config.num_nodes - 1) * nodes_each
     return (
-        make_tree(num_trees, num_nodes, game.num_actions, game.state_words, memory),
+        make_tree(num_trees, num_nodes, width, game.state_words, memory),
         make_buffers(kernels, num_trees, num_nodes, config.leaves_per_step, memory),
     )

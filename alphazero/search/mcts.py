@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
@@ -143,9 +144,7 @@ class Search:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
-        game, dice = kernels.game, kernels.game.num_outcomes > 0
-        if dice and (config.keeps_subtree or config.leaves_per_step > 1):
-            raise InvalidSetting(f"the search of {game.name}, which has dice, keeps no subtree and takes a leaf a step")
+        game, dice = kernels.game, check_dice(kernels.game, config)
         nodes_each, width = room_of(game)
         num_nodes = 1 + (config.num_nodes - 1) * nodes_each
         tree = make_tree(num_trees, num_nodes, width, game.state_words)
@@ -277,6 +276,14 @@ class Search:
         while self._steps_to_end:
             self.step()
         return self.read(trees)
+
+
+def check_dice(game: Game, config: SearchConfig) -> bool:
+    """The game has dice; raises InvalidSetting for what a search of them cannot do."""
+    dice = game.num_outcomes > 0
+    if dice and (config.keeps_subtree or config.leaves_per_step > 1):
+        raise InvalidSetting(f"the search of {game.name}, which has dice, keeps no subtree and takes a leaf a step")
+    return dice
 
 
 def movers_and_actions(

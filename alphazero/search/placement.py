@@ -98,7 +98,7 @@ _tried: WeakKeyDictionary[NeuralNet, WeakKeyDictionary[Kernels, bool]] = WeakKey
 def runs_on_cuda(kernels: Kernels, net: NeuralNet) -> bool:
     """The network is on a GPU and a search of the game can be set up there; logs once why not, if it cannot."""
     evaluate = net.cuda_evaluator() if kernels.game.compiled else None
-    if evaluate is None or kernels.game.num_outcomes:  # trees with dice stay on the processor
+    if evaluate is None:
         return False
     tried = _tried.setdefault(net, WeakKeyDictionary())
     if kernels not in tried:

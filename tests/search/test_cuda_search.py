@@ -24,19 +24,23 @@ CHECK = Path(__file__).parent / "cuda_search_check.py"
 ROOT = CHECK.parents[2]
 
 
-QUICK = {"tictactoe"}
-"""In CI: a game so short that its self-play is compared as well; games with passes and a swap are slow ones."""
+DICE = [f"tests.search.{name}" for name in ("dice_games:PointsRace", "dice_games:SaysOne", "test_dice:Race")]
+QUICK = ["tictactoe", *DICE[:2]]
+"""In CI: games so short that their self-play is compared as well; games with passes and a swap are slow ones."""
+GAMES = [*sorted(registry.NAMES), *DICE]
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in sorted(registry.NAMES)]
+    "names",
+    [QUICK, *(pytest.param([name], marks=pytest.mark.slow) for name in GAMES if name not in QUICK)],
+    ids=" ".join,
 )
-def test_the_simulator_finds_what_the_processor_finds(name: str):
+def test_the_simulator_finds_what_the_processor_finds(names: list[str]):
     environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-W", "ignore::RuntimeWarning", str(CHECK), name]
+    command = [sys.executable, "-W", "ignore::RuntimeWarning", str(CHECK), *names]
     result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
     assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.strip() == f"{name}: all equal"
+    assert result.stdout.splitlines() == [f"{name}: all equal" for name in names]
 
 
 COMPILE = """
@@ -47,18 +51,19 @@ import numba.cuda.dispatcher
 from numba import cuda
 from numba.cuda.typing.typeof import Purpose, typeof
 from alphazero.catalogue import registry
-from alphazero.search.cuda_kernels import CudaKernels, make_buffers
+from alphazero.search.cuda_kernels import CudaKernels, make_buffers, make_dice_buffers
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.tree import HOST, make_tree
+from alphazero.search.tree import HOST, make_tree, room_of
 
 numba.cuda.dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=(9, 0))
 kernels = Kernels(registry.load(sys.argv[1]).game)
 of_game = CudaKernels(kernels.rules)
-tree = make_tree(6, 15, kernels.game.num_actions, kernels.game.state_words)
+tree = make_tree(6, 15, room_of(kernels.game)[1], kernels.game.state_words)
 buffers, settings = make_buffers(kernels, 6, 15, 3, HOST), SearchConfig(leaves_per_step=3).kernel_settings
 arguments = {
-    "select": (settings,), "advance": (), "expand_and_backup": (settings,), "move_roots": (5, 10),
+    "select": (settings,), "advance": make_dice_buffers(kernels, tree, HOST),
+    "expand_and_backup": (settings,), "move_roots": (5, 10),
     "prepare_roots": (5, 14, 7, settings), "read_roots": (5, settings), "take_leaves": (True,), "take_roots": (5, True),
 }
 for name, others in arguments.items():
@@ -72,7 +77,7 @@ for name, others in arguments.items():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", sorted(registry.NAMES))
+@pytest.mark.parametrize("name", GAMES)
 def test_every_kernel_compiles_for_a_gpu_without_one(name: str):
     """Needs numba-cuda and a compiler: `pip install "numba-cuda[cu13]"`."""
     if importlib.util.find_spec("numba_cuda") is None:
@@ -87,7 +92,7 @@ def test_every_kernel_compiles_for_a_gpu_without_one(name: str):
 
 
 @pytest.mark.cuda
-@pytest.mark.parametrize("name", sorted(registry.NAMES))
+@pytest.mark.parametrize("name", GAMES)
 def test_a_gpu_finds_what_the_processor_finds(name: str, monkeypatch: pytest.MonkeyPatch):
     if not torch.cuda.is_available():
         pytest.skip("there is no GPU")
@@ -109,10 +114,11 @@ class NetOnAnyDevice:
         return SimpleNamespace() if self.device == "cuda" else None
 
 
-def test_a_net_that_has_left_the_gpu_is_searched_on_the_processor(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("name", ["tictactoe", "pig"])
+def test_a_net_that_has_left_the_gpu_is_searched_on_the_processor(name: str, monkeypatch: pytest.MonkeyPatch):
     made = []
     monkeypatch.setattr(placement, "make_search", lambda *arguments: made.append(arguments))
-    kernels, net = Kernels(registry.load("tictactoe").game), NetOnAnyDevice("cuda")
+    kernels, net = Kernels(registry.load(name).game), NetOnAnyDevice("cuda")
     for device in ("cuda", "cpu", "cuda"):
         net.device = device
         assert placement.runs_on_cuda(kernels, net) == (device == "cuda")

@@ -88,7 +88,7 @@ def test_trees_get_half_of_the_free_memory(kernels, monkeypatch):
     assert choose_slots(kernels, None, CONFIG, 2, 4096) == 200 and tried == [64, 128, 200]
 
 
-@pytest.mark.parametrize("name", ["connect4", "othello6"])
+@pytest.mark.parametrize("name", ["connect4", "othello6", "pig"])
 def test_the_bytes_are_those_of_all_arrays(name):
     kernels = Kernels(registry.load(name).game)
 
