@@ -176,9 +176,10 @@ def kernels_by_name(name: str) -> Kernels:
     params=[pytest.param(name, marks=pytest.mark.slow if name == "gomoku15" else ()) for name in sorted(registry.NAMES)]
 )
 def game(request: pytest.FixtureRequest) -> Game:
-    """Every game of the registry in turn; that which differs from another by the size of its board in the slow tests.
+    """Every game of the registry in turn; in the slow tests also Gomoku on its larger board, whose rules are the same.
 
-    Its board has columns and rows of two digits, and a state of several words, which others have, too.
+    What is its own is tested in any case: tests/games/test_small_games.py and tests/game/test_reading.py have its rows
+    of two digits, tests/catalogue/test_openspiel.py plays it in step with OpenSpiel.
     """
     return kernels_by_name(request.param).game
 
