@@ -90,7 +90,8 @@ def simulate(step, answers, begin, advance):
 def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[Step, LeafAnswers, bool], int]:
     """`simulate` for one game and for steps like this one: `(step, answers, begin)` -> leaves that need a network.
 
-    Those are packed into `step.leaf_states` and `step.leaf_masks`, which may be the memory of `answers.legal_masks`.
+    Those are packed into `step.leaf_states` and `step.leaf_masks`, which without dice may be the memory of
+    `answers.legal_masks`.
     """
     leaves, advance = plain(leaves_of), kernels.advance
     if step.settings.dice:

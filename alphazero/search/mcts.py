@@ -238,6 +238,8 @@ class Search:
             count = self._simulate(self._step, answers, begin)
             if begin:
                 masks = self._step.leaf_masks[:count]
+                if self._step.settings.dice:  # a tree's new leaf may come before the answers of the trees behind it
+                    masks = masks.copy()
                 self._answers = LeafAnswers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
         except BaseException:
             self._forget()

@@ -152,7 +152,8 @@ class ReferenceSearch:
                 self._take_back(node)
                 continue
             if is_new and node.position.terminal:
-                node.proven, node.pending = _result(node.position), False
+                node.raw_value, node.pending = value_at_end(node.position), False
+                node.proven = int(node.raw_value) if node.raw_value in (-1, 0, 1) else None
             value = node.raw_value if node.proven is None else F(node.proven)
             self._back_up(node, value, several)
             self.remaining -= 1
@@ -175,7 +176,7 @@ class ReferenceSearch:
                 edge.child = self._new_node(node.position.play(action), node, action)
                 return edge.child, True
             node = edge.child
-            if node.pending or node.proven is not None:
+            if node.pending or node.proven is not None or node.position.terminal:
                 return node, False
 
     def _choose(self, node: Node) -> int:
@@ -345,9 +346,10 @@ class ReferenceSearch:
         return weights / weights.sum()
 
 
-def _result(position: Position) -> int:
-    """The result of a finished game for the player to move there."""
-    return position.outcome if position.to_play == 0 else -position.outcome
+def value_at_end(position: Position) -> F:
+    """The value of a finished game for the player to move there."""
+    points, score = float(position.game.plain_rules.terminal_value(position.state)), position.game.score
+    return F(points if score is None else 2 * (points - score.low) / (score.high - score.low) - 1)
 
 
 # --- planted evaluations ---------------------------------------------------------------------------------------------
@@ -454,7 +456,7 @@ def check_tree(search: Search, b: int, start: Position) -> dict[int, Position]:
         assert tree.proven[b, node] != 3, f"node {node} is still pending"
         if position.terminal:
             assert node > 0
-            assert tree.proven[b, node] == _result(position)
+            assert tree.proven[b, node] == value_at_end(position)
             continue
         legal = position.legal_mask
         prior, visits = tree.prior[b, node], tree.visits[b, node]
@@ -489,15 +491,15 @@ def compare_trees(search: Search, b: int, reference: ReferenceSearch) -> None:
         count += 1
         where = f"tree {b}, node {node}, after {expected.position.actions}"
         assert (tree.states[b, node] == expected.position.state).all(), where
-        assert tree.proven[b, node] == (2 if expected.proven is None else expected.proven), where
+        unproven = 4 if expected.position.terminal else 2
+        assert tree.proven[b, node] == (unproven if expected.proven is None else expected.proven), where
         if expected.position.terminal:
             continue
         assert abs(tree.node_value[b, node] - expected.value_sum) < 1e-6, where
         assert tree.node_visits[b, node] == expected.visits, where
         assert abs(tree.visited_prior[b, node] - expected.visited_prior) < 1e-6, where
         assert abs(tree.raw_value[b, node] - expected.raw_value) < 1e-6, where
-        legal = expected.position.legal_mask
-        assert (tree.visits[b, node, ~legal] == 0).all(), where
+        assert (np.delete(tree.visits[b, node], list(expected.edges)) == 0).all(), where
         for action, edge in expected.edges.items():
             assert tree.visits[b, node, action] == edge.visits, f"{where}, visits of action {action}"
             assert abs(tree.prior[b, node, action] - edge.prior) < 1e-6, where

@@ -16,6 +16,12 @@ from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels
 from alphazero.game.randomness import combine
 from alphazero.search.mcts import QUIET, Search, SearchConfig
+from games.pig.game import OTHER, OWN, TURN
+from games.pig.solver import exact_values
+from tests.search.points_game import POINTS
+from tests.search.reference_search import SURE, Edge, Node, ReferenceSearch, compare_trees, neutral, value_at_end
+from tests.search.reference_search import planted as planted_by
+from tests.search.searches import BASE, finish, row_bytes
 
 F = np.float32
 PIG = registry.load("pig").game
@@ -74,134 +80,71 @@ class Race(Game):
 RACE = Race()
 
 
-def planted(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Priors and values that a hash of the state gives."""
-    rows = [np.random.default_rng([int(word) for word in state]).random(legal_masks.shape[1] + 1) for state in states]
-    drawn = np.array(rows, np.float32).reshape(len(states), legal_masks.shape[1] + 1)
-    return drawn[:, 1:] * legal_masks, (2 * drawn[:, 0] - 1) * F(0.9)
+planted = planted_by()
 
 
-class Node:
-    """A position; `q`, `visits`, `known` by action, or by outcome where a die is due, for who moves here."""
+class DiceSearch(ReferenceSearch):
+    """Outcomes come by p / (N + 1) and count by p; what goes up is by how much N times a node's mean has grown."""
 
-    def __init__(self, position: Position):
-        self.position, self.children = position, dict[int, Node]()
-        self.prior: dict[int, F] = {}
-        self.q, self.visits = dict[int, F](), dict[int, int]()
-        self.known: dict[int, float] = {}
-        self.exact: float | None = None
-        self.raw = self.total = self.count = self.seen = F(0)
+    def _choose(self, node: Node) -> int:
+        if not node.position.chances:
+            return super()._choose(node)
+        shares = {outcome: edge.prior / F(1 + edge.visits) for outcome, edge in node.edges.items()}
+        return max(shares, key=lambda outcome: (shares[outcome], self.order_of(node.position, outcome)))
 
+    def order_of(self, position: Position, outcome: int) -> int:
+        """Of equal outcomes the one with the largest hash of (position, outcome) comes first."""
+        key = np.uint64(0)
+        with np.errstate(over="ignore"):
+            for word in position.state:
+                key = plain(combine)(key, word)
+            return int(plain(combine)(key, outcome))
 
-def order_of(position: Position, outcome: int) -> int:
-    """Of equal outcomes the one with the largest hash of (position, outcome) comes first."""
-    key = np.uint64(0)
-    with np.errstate(over="ignore"):
-        for word in position.state:
-            key = plain(combine)(key, word)
-        return int(plain(combine)(key, outcome))
-
-
-class Plain:
-    """PUCT in a game with dice: one object a node, one simulation at a time."""
-
-    def __init__(self, config: SearchConfig):
-        self.config = config
-
-    def run(self, position: Position) -> Node:
-        root = Node(position)
-        self.open(root)
-        total = sum(float(prior) for prior in root.prior.values())
-        root.prior = {action: F(float(prior) / total) for action, prior in root.prior.items()}
-        for _ in range(self.config.num_simulations):
-            self.simulate(root)
-        return root
-
-    def open(self, node: Node) -> F:
-        at = node.position
-        if at.terminal:
-            node.exact = float(at.game.plain_rules.terminal_value(at.state))
-            return F(node.exact)
-        priors, values = planted(at.state[None], at.legal_mask[None])
-        total = F(0)
-        for action in at.legal_actions:
-            total += priors[0, action]
-        node.prior = {action: priors[0, action] * (F(1) / total) for action in at.legal_actions}
-        node.raw = node.total = values[0]
-        node.count = F(1)
-        return node.raw
-
-    def choose(self, node: Node) -> int:
-        if node.position.chances:
-            share = {o: F(p) / F(1 + node.visits.get(o, 0)) for o, p in enumerate(node.position.chances)}
-            return max(share, key=lambda outcome: (share[outcome], order_of(node.position, outcome)))
-        weight = F(self.config.c_puct) * F(np.sqrt(node.count))
-        new = node.total / node.count - F(self.config.fpu_reduction) * F(np.sqrt(node.seen))
-        scores = {
-            action: (node.q[action] if action in node.visits else new)
-            + prior * weight / F(1 + node.visits.get(action, 0))
-            for action, prior in node.prior.items()
-        }
-        return max(scores, key=lambda action: scores[action])
-
-    def simulate(self, root: Node) -> None:
-        path, node, value = list[tuple[Node, int]](), root, F(0)
-        while True:
-            action = self.choose(node)
-            path.append((node, action))
-            child = node.children.get(action)
-            if child is None:
-                child = node.children[action] = Node(node.position.play(action))
-                if not child.position.chances:
-                    value = self.open(child)
-                    break
-            elif child.exact is not None:
-                value = F(child.exact)
-                break
+    def _walk(self, several: bool) -> tuple[Node, bool]:
+        """A walk goes on through the dice."""
+        node, is_new = super()._walk(several)
+        while is_new and node.position.chances:
+            node.edges = {outcome: Edge(F(p)) for outcome, p in enumerate(node.position.chances)}
+            node.pending, outcome = False, self._choose(node)
+            child = node.edges[outcome].child = self._new_node(node.position.play(outcome), node, outcome)
             node = child
-        exact = child.exact
-        for node, action in reversed(path):
-            below = node.children[action]
-            if below.position.to_play != node.position.to_play:
-                value, exact = -value, None if exact is None else -exact
-            die, before = bool(node.position.chances), node.total
-            visits = node.visits.get(action, 0)
-            if not visits and not die:
-                node.seen += node.prior[action]
-            node.visits[action] = visits + 1
-            node.count += F(1)
-            node.total += value
-            if action not in node.known:
-                old = node.q.get(action, F(0))
-                node.q[action] = old + (value - old) / F(visits + 1)
-            if exact is not None:
-                node.known[action], node.q[action] = exact, F(1e6) * F(exact)
-                exact = node.exact = self.proven(node, die)
-                value = value if exact is None else F(exact)
-            if exact is None:
-                mean = self.mean_of_die(node) if die else self.mean_of_actions(node)
-                node.total = node.count * mean
-                value = node.total - before
+        return node, is_new
 
-    def proven(self, node: Node, die: bool) -> float | None:
-        known = [node.known.get(action) for action in (range(len(node.position.chances)) if die else node.prior)]
-        if die:
-            return known[0] if len(set(known)) == 1 else None
-        return 1.0 if 1.0 in known else None if None in known else max(known)
+    def _back_up(self, node: Node, value: F, several: bool) -> None:
+        exact = self.config.prove and node.proven is not None
+        while node.parent is not None:
+            parent, edge = node.parent, node.parent.edges[node.action]
+            if parent.position.to_play != node.position.to_play:
+                value = -value
+            before = parent.value_sum
+            self._count(parent, node.action, value)
+            if exact:
+                edge.proven, edge.q = int(value), SURE * value
+                known = [other.proven for other in parent.edges.values()]
+                if parent.position.chances:
+                    parent.proven = known[0] if len(set(known)) == 1 else None
+                else:
+                    parent.proven = (
+                        1 if 1 in known else None if None in known else max(k for k in known if k is not None)
+                    )
+                exact = parent.proven is not None
+                value = F(parent.proven) if parent.proven is not None else value
+            if not exact:
+                parent.value_sum = parent.visits * self.mean_at(parent)
+                value = parent.value_sum - before
+            node = parent
 
-    def mean_of_die(self, node: Node) -> F:
-        total, mass = F(0), F(0)
-        for outcome, probability in enumerate(node.position.chances):
-            if outcome in node.visits:
-                value = F(node.known[outcome]) if outcome in node.known else node.q[outcome]
-                total += F(probability) * value
-                mass += F(probability)
-        return total / mass
-
-    def mean_of_actions(self, node: Node) -> F:
-        most = max(node.visits.values())
-        best = max(node.q[action] for action, visits in node.visits.items() if visits == most)
-        return (node.raw + F(most) * F(np.clip(best, -1, 1))) / F(1 + most)
+    def mean_at(self, node: Node) -> F:
+        seen = [edge for edge in node.edges.values() if edge.visits]
+        if node.position.chances:
+            total = mass = F(0)
+            for edge in seen:
+                total += edge.prior * (edge.q if edge.proven is None else F(edge.proven))
+                mass += edge.prior
+            return total / mass
+        most = max(edge.visits for edge in seen)
+        best = max(edge.q for edge in seen if edge.visits == most)
+        return (node.raw_value + F(most) * F(np.clip(best, -1, 1))) / F(1 + most)
 
 
 def some_positions(game: Game, count: int) -> list[Position]:
@@ -216,27 +159,40 @@ def some_positions(game: Game, count: int) -> list[Position]:
     return found[:count]
 
 
-@pytest.mark.parametrize("game", [PIG, RACE], ids=lambda game: game.name)
-@pytest.mark.parametrize("simulations", [1, 7, 60])
-def test_the_search_is_the_plain_one_visit_by_visit(game: Game, simulations: int):
-    config, tried = replace(QUIET, num_simulations=simulations), some_positions(game, 8)
-    search = Search(Kernels(game), config, planted, len(tried))
-    found = search.run(np.array([at.state for at in tried]), np.arange(len(tried)), np.zeros(len(tried), np.int64))
+CONFIGS = {
+    "one": replace(BASE, num_simulations=1),
+    "puct": replace(BASE, num_simulations=60),
+    "unproven": replace(BASE, num_simulations=30, prove=False),
+    "gumbel-2": replace(BASE, num_simulations=7, gumbel_actions=2, noise_fraction=0.25),
+    "gumbel-3": replace(BASE, num_simulations=60, gumbel_actions=3, noise_fraction=0.25, gumbel_visit_offset=5.0),
+}
+
+
+@pytest.mark.parametrize("config", CONFIGS.values(), ids=CONFIGS)
+@pytest.mark.parametrize("game", [PIG, RACE, POINTS], ids=lambda game: game.name)
+def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: Game, config: SearchConfig):
+    tried, kernels = some_positions(game, 8), Kernels(game)
+    search, plies = Search(kernels, config, planted, len(tried)), np.zeros(len(tried), np.int64)
+    states, numbers = np.array([at.state for at in tried]), np.arange(len(tried))
+    search.start(numbers, states, numbers, plies)
+    finish(search)
+    found, ends = search.read(numbers), 0
     for row, at in enumerate(tried):
-        root = Plain(config).run(at)
-        assert found.visit_counts[row].tolist() == [root.visits.get(action, 0) for action in range(game.num_actions)]
-        value = F(root.exact) if root.exact is not None else root.total / root.count
-        assert found.values[row] == value
-    assert found.visit_counts.sum(axis=1).tolist() == [simulations] * len(tried)
-
-
-def test_a_position_is_searched_alone_as_among_others():
-    config, tried = replace(QUIET, num_simulations=40), some_positions(PIG, 6)
-    states, kernels = np.array([at.state for at in tried]), Kernels(PIG)
-    together = Search(kernels, config, planted, 6).run(states, np.arange(6), np.zeros(6, np.int64))
-    for row in range(6):
-        alone = Search(kernels, config, planted, 1).run(states[row : row + 1], np.array([row]), np.zeros(1, np.int64))
-        assert alone.visit_counts[0].tolist() == together.visit_counts[row].tolist()
+        root = DiceSearch(config, planted)
+        root.start(at, None, search.tree.root_gumbel[row])
+        root.run()
+        compare_trees(search, row, root)
+        assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
+        assert {action: found.q[row, action] for action in at.legal_actions} == root.completed_q()
+        if config.gumbel_actions:
+            assert found.values[row] == pytest.approx(root.value(), abs=1e-6)
+        else:
+            assert found.values[row] == root.value()
+        ends += sum(node.position.terminal and node.proven is None for node in root.nodes())
+        alone = Search(kernels, config, planted, 1).run(states[row : row + 1], numbers[row : row + 1], plies[:1])
+        assert row_bytes(alone, 0) == row_bytes(found, row)
+    assert found.visit_counts.sum(axis=1).tolist() == [config.num_simulations] * len(tried)
+    assert (ends > 0) == (game is POINTS and config.num_simulations > 1)
 
 
 def expected(position: Position, known: dict[Any, float]) -> float:
@@ -244,7 +200,7 @@ def expected(position: Position, known: dict[Any, float]) -> float:
     key = position.to_play, position.state.tobytes()
     if key not in known:
         if position.terminal:
-            known[key] = float(position.game.plain_rules.terminal_value(position.state))
+            known[key] = float(value_at_end(position))
         else:
             after = [position.play(action) for action in position.legal_actions]
             values = [expected(at, known) * (1 if at.to_play == position.to_play else -1) for at in after]
@@ -252,22 +208,35 @@ def expected(position: Position, known: dict[Any, float]) -> float:
     return known[key]
 
 
-@pytest.mark.parametrize("gumbel_actions", [0, pytest.param(2, marks=pytest.mark.slow)])
-def test_values_come_to_those_of_expectimax(gumbel_actions: int):
+@pytest.mark.parametrize("gumbel_actions", [0, 3])
+@pytest.mark.parametrize("game", [RACE, POINTS], ids=lambda game: game.name)
+def test_values_come_to_those_of_expectimax(game: Game, gumbel_actions: int):
     """With equal priors and no opinion of positions: all comes from the ends of games."""
-
-    def blank(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
-
-    tried, known, errors = some_positions(RACE, 12), dict[Any, float](), []
+    tried, known, errors = some_positions(game, 12), dict[Any, float](), []
     exact = np.array([expected(at, known) for at in tried])
     assert len(known) > 300 and np.abs(exact).max() < 1.01 and len(set(exact.tolist())) > 5
-    for simulations in (50, 4000):
+    for simulations in (50, 16_000):
         config = replace(QUIET, num_simulations=simulations, gumbel_actions=gumbel_actions)
-        search = Search(Kernels(RACE), config, blank, len(tried))
+        search = Search(Kernels(game), config, neutral, len(tried))
         states, zeros = np.array([at.state for at in tried]), np.zeros(len(tried), np.int64)
         errors.append(float(np.abs(search.run(states, np.arange(len(tried)), zeros).values - exact).mean()))
-    assert errors[1] < 0.05 and errors[1] < errors[0]
+    assert errors[1] < 0.02 < errors[0]
+
+
+def test_pig_to_twenty_is_worth_what_the_solver_says():
+    """From 80 points each; leaves are worth what they are, and priors know nothing."""
+    exact = exact_values()
+
+    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        own, other, turn = (states[:, 0].astype(np.int64) >> field & 127 for field in (OWN, OTHER, TURN))
+        return legal_masks.astype(F), (2 * exact[own, other, turn] - 1).astype(F)
+
+    rng = np.random.default_rng(0)
+    own, other, turn = rng.integers(80, 90, 60), rng.integers(80, 100, 60), rng.integers(10, size=60)
+    states = (own | other << OTHER | turn << TURN).astype(np.uint64)[:, None]
+    search = Search(Kernels(PIG), replace(QUIET, num_simulations=1000), evaluate, 60)
+    found = search.run(states, np.arange(60), np.zeros(60, np.int64)).values
+    assert np.abs(found - (2 * exact[own, other, turn] - 1)).mean() < 0.03
 
 
 def test_only_what_every_outcome_wins_is_proven():
