@@ -1,4 +1,4 @@
-"""One game, and the search of one tree or its solver, as a WebAssembly module: the third target of the same functions.
+"""One game, and the search of one tree, as a WebAssembly module: the third target of the same functions.
 
 The templates below call the rules by their names, as those of `game.kernels` do, and the functions of `search` that run
 on the processor and on a GPU. `ModuleBuilder` gives them these names, and those of the module's own functions and
@@ -20,13 +20,13 @@ from numba import types
 from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
-from alphazero.game.kernels import Kernels, _advance, _to_canonical, _wins_by, reason_of
-from alphazero.game.spec import CompiledOracle
+from alphazero.game.kernels import Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.mcts import QUIET, SearchConfig
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import (
+    BETWEEN,
     PENDING,
     ROOT,
     UNPROVEN,
@@ -36,8 +36,10 @@ from alphazero.search.tree import (
     bytes_of_simulation,
     make_arrays,
     make_tree,
+    room_of,
 )
 from alphazero.wasm.compiler import EntryPoint, Layout, compile_module, compiled_as
+from alphazero.wasm.dice import Dice, describe_with_die, reach_leaf_through_dice, settle_die, throw
 
 MOST_SIMULATIONS = 20_000
 """Simulations of one search, if so many nodes fit into MOST_BYTES."""
@@ -45,22 +47,22 @@ MOST_BYTES = 1 << 26
 
 
 class Page(NamedTuple):
-    """The arrays that the page reads."""
+    """The arrays that the page reads. W is A, or the most outcomes of a die if there are more."""
 
     state: Annotated[np.ndarray, "uint64[K]"]  # the position
     to_play: Annotated[np.ndarray, "int8[1]"]
     legal_mask: Annotated[np.ndarray, "bool[A]"]  # all false when the game is over
     planes: Annotated[np.ndarray, "float32[P]"]  # the position as the network sees it
     result: Annotated[np.ndarray, "float32[1]"]  # the mover's result when the game is over
-    visits: Annotated[np.ndarray, "int32[A]"]  # of the last search, or of the node that was looked at
-    policy: Annotated[np.ndarray, "float32[A]"]
-    q: Annotated[np.ndarray, "float32[A]"]
+    visits: Annotated[np.ndarray, "int32[W]"]  # of the last search, or of the node that was looked at
+    policy: Annotated[np.ndarray, "float32[W]"]
+    q: Annotated[np.ndarray, "float32[W]"]
     value: Annotated[np.ndarray, "float32[1]"]  # the value of the searched position, for the player to move
     proven: Annotated[np.ndarray, "bool[1]"]  # the value is the exact result
     line: Annotated[np.ndarray, "int32[line]"]  # the expected play
-    prior: Annotated[np.ndarray, "float32[A]"]  # of the node that was looked at, 0 where an action is not legal
-    child: Annotated[np.ndarray, "int32[A]"]  # the nodes below it, -1 where there is none yet
-    known: Annotated[np.ndarray, "int8[A]"]  # the exact result of each action for who plays it, or UNPROVEN
+    prior: Annotated[np.ndarray, "float32[W]"]  # of the node that was looked at, 0 where an action is not legal
+    child: Annotated[np.ndarray, "int32[W]"]  # the nodes below it, -1 where there is none yet
+    known: Annotated[np.ndarray, "int8[W]"]  # the exact result of each action for who plays it, or UNPROVEN
 
 
 class Scratch(NamedTuple):
@@ -71,21 +73,14 @@ class Scratch(NamedTuple):
     image: Annotated[np.ndarray, "uint64[K]"]
     canonical: Annotated[np.ndarray, "uint64[K]"]
     leaf_states: Annotated[np.ndarray, "uint64[1, K]"]
-    completed: Annotated[np.ndarray, "float32[A]"]
+    completed: Annotated[np.ndarray, "float32[W]"]
     weights: Annotated[np.ndarray, "float32[A]"]  # the network's answer about it
     own_mask: Annotated[np.ndarray, "bool[A]"]  # the legal actions of the mirror image
     considered: Annotated[np.ndarray, "int64[1]"]  # actions that sequential halving considers in the search for a move
     new_index: Annotated[np.ndarray, "int32[N]"]
-    visits: Annotated[np.ndarray, "int32[A]"]  # before they are turned back from the mirror image
-    policy: Annotated[np.ndarray, "float32[A]"]
-    q: Annotated[np.ndarray, "float32[A]"]
-
-
-class Results(NamedTuple):
-    """The arrays that the page reads; only legal actions have results."""
-
-    scores: Annotated[np.ndarray, "int32[A]"]  # for who plays the action
-    distances: Annotated[np.ndarray, "int32[A]"]  # 0 for a draw
+    visits: Annotated[np.ndarray, "int32[W]"]  # before they are turned back from the mirror image
+    policy: Annotated[np.ndarray, "float32[W]"]
+    q: Annotated[np.ndarray, "float32[W]"]
 
 
 def _start():
@@ -141,25 +136,36 @@ def open_tree(simulations, seed, ply):
 
 
 def _begin(simulations):
-    """Begins a search of the position, which is not terminal. It searches the smallest mirror image."""
+    """Begins a search of the position, where a player is to move.
+
+    It searches the smallest mirror image; with dice the position itself, whose outcomes the page knows by number.
+    """
     own = scratch()
-    own.symmetry[0] = to_canonical(page().state, own.image, own.root)
+    if HAS_DICE:
+        own.symmetry[0] = 0
+        for word in range(len(own.root)):
+            own.root[word] = page().state[word]
+    else:
+        own.symmetry[0] = to_canonical(page().state, own.image, own.root)
     open_tree(simulations, 0, 0)
+
+
+def _reach_leaf(one_tree, own, given, steps):
+    """Plays the action that leads to the new leaf; returns 1 if it needs the network."""
+    return advance(
+        one_tree.states[0], one_tree.to_play[0], steps.parents, steps.actions, steps.children, steps.terminal,
+        steps.results, own.leaf_states, given.legal_masks,
+    )  # fmt: skip
 
 
 def run_simulations(simulations):
     """Adds up to so many simulations; returns how many the search still has to do."""
     own, one_tree, given, steps = scratch(), tree(), answers(), walks()
-    states, to_play = one_tree.states[0], one_tree.to_play[0]
     for _ in range(simulations):
         if one_tree.remaining[0] == 0:
             break
         walk(one_tree, 0, settings(), own.completed, steps)
-        asked = advance(
-            states, to_play, steps.parents, steps.actions, steps.children, steps.terminal, steps.results,
-            own.leaf_states, given.legal_masks,
-        )  # fmt: skip
-        if asked > 0:
+        if reach_leaf(one_tree, own, given, steps) > 0:
             given.values[0] = evaluate(own.leaf_states[0], given.legal_masks[0], given.priors[0])
         finish_walk(one_tree, 0, 0, steps, 0, given, settings())
     return np.int32(one_tree.remaining[0])
@@ -201,9 +207,9 @@ def _look(node):
     open_node = proven != PENDING and one_tree.node_visits[0, node] > 0
     here.value[0] = one_tree.node_value[0, node] / one_tree.node_visits[0, node] if open_node else np.float32(0.0)
     if here.proven[0]:
-        here.value[0] = np.float32(proven)
-    for action in range(len(turned)):
-        to = turned[action]
+        here.value[0] = one_tree.raw_value[0, node] if proven == BETWEEN else np.float32(proven)
+    for action in range(len(here.visits)):
+        to = turned[action] if action < len(turned) else action
         here.visits[to] = one_tree.visits[0, node, action] if open_node else 0
         here.prior[to] = max(one_tree.prior[0, node, action], np.float32(0.0)) if open_node else np.float32(0.0)
         here.q[to] = one_tree.q[0, node, action] if open_node else np.float32(0.0)
@@ -240,19 +246,6 @@ def opinion_of_network(state, legal_mask, priors):
     return value
 
 
-def _solve():
-    """Writes the results of the position, which `describe` has described; returns whether they are known."""
-    here, found = page(), results()
-    if is_terminal(here.state) or not is_known(here.state):
-        return np.int32(0)
-    for action in range(len(here.legal_mask)):
-        if here.legal_mask[action]:
-            score = score_of(here.state, action, memory())
-            found.scores[action] = score
-            found.distances[action] = 0 if score == 0 else distance_of(here.state, score)
-    return np.int32(1)
-
-
 @dataclass(frozen=True)
 class GameModule:
     """A module, and where its arrays are."""
@@ -285,6 +278,7 @@ class ModuleBuilder:
         self._entry_points: dict[str, EntryPoint] = {}
         self._most_simulations = 0
         self._sizes: dict[str, Any] = {"A": game.num_actions, "K": game.state_words, "P": game.observation_shape}
+        self._sizes |= {"W": room_of(game)[1], "C": max(1, game.num_outcomes), "D": game.dice_in_a_row}
         self.page = self.arrays(Page, line=game.max_plies + 1)
         self.readable: dict[str, np.ndarray] = self.page._asdict()
         """The arrays that the page knows by name."""
@@ -299,11 +293,25 @@ class ModuleBuilder:
             "wins_by": bound(_wins_by, self._scope),
             "advance": bound(_advance, self._scope),
             "to_canonical": bound(_to_canonical, self._scope),
+            "HAS_DICE": game.num_outcomes > 0,
         }
         self.add("start", _start)
         self.add("play", _play, types.int32)
-        self.add("describe", _describe)
+        if game.num_outcomes:
+            self._add_dice()
+        else:
+            self.add("describe", _describe)
         self.add("observe", _observe)
+
+    def _add_dice(self) -> None:
+        """Adds what a game with dice has besides."""
+        arrays = self.arrays(Dice)
+        self.readable |= {"chances": arrays.chances, "outcomes": arrays.outcomes}
+        self.name(dice=self.layout.placed(arrays), advance_to_die=bound(_advance_to_die, self._scope))
+        self.name(describe=self.bound(_describe))
+        self.add("describe", describe_with_die)
+        self.add("settle", settle_die, types.int32)
+        self.add("throw", throw, types.int32, types.int32)
 
     def arrays(self, kind: type[Arrays], **sizes: int) -> Arrays:
         """Arrays in the module's memory, as `make_arrays` makes them; A, K and P are known."""
@@ -334,15 +342,17 @@ class ModuleBuilder:
         weights of the actions and returns the value for the player to move. `opinion` is the same for who plays
         without a search; None: `evaluate`.
         """
-        actions, words = self.game.num_actions, self.game.state_words
-        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(self.game)))
-        nodes = 1 + self._most_simulations
-        scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1, C=1)
-        answers, tree = self.arrays(LeafAnswers, L=1), make_tree(1, nodes, actions, words, self.layout)
+        game = self.game
+        nodes_each, width = room_of(game)
+        self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(game)))
+        nodes = 1 + self._most_simulations * nodes_each
+        scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1)
+        answers, tree = self.arrays(LeafAnswers, L=1), make_tree(1, nodes, width, game.state_words, self.layout)
         placed = self.layout.placed
         self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
         quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=1)
-        self.name(QUIET_SETTINGS=quiet.kernel_settings)
+        self.name(QUIET_SETTINGS=quiet.kernel_settings._replace(dice=game.num_outcomes > 0))
+        self.name(reach_leaf=self.bound(reach_leaf_through_dice if game.num_outcomes else _reach_leaf))
         self.name(settings=self.bound(_settings), opinion=self.bound(opinion or evaluate))
         self.name(evaluate=self.bound(evaluate))
         self.name(open_tree=self.bound(open_tree))
@@ -366,17 +376,3 @@ class ModuleBuilder:
             name: (array.dtype.name, self.layout.address(array), array.size) for name, array in self.readable.items()
         }
         return GameModule(module, places, self._most_simulations)
-
-
-def oracle_engine(game: Game, oracle: CompiledOracle) -> GameModule:
-    """The module of the rules and the solver, with the entry point `solve`; raises GameError if numba cannot."""
-    builder = ModuleBuilder(game)
-    results = builder.arrays(Results)
-    builder.readable |= results._asdict()
-    placed = builder.layout.placed
-    builder.name(
-        results=placed(results), memory=placed(oracle.make_memory(builder.layout.zeros)), is_known=oracle.is_known,
-        score_of=oracle.score_of, distance_of=oracle.distance_of,
-    )  # fmt: skip
-    builder.add("solve", _solve)
-    return builder.build()

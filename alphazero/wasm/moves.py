@@ -28,7 +28,7 @@ def _settings():
     return KernelSettings(
         LEARNED.leaves_per_step, LEARNED.c_puct, LEARNED.fpu_reduction, scratch().considered[0], LEARNED.visit_offset,
         LEARNED.value_scale, LEARNED.prior_exponent, LEARNED.root_prior_exponent, LEARNED.noise_fraction,
-        LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove, False,
+        LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove, LEARNED.dice,
     )  # fmt: skip
 
 
@@ -67,8 +67,8 @@ def _choose(seed, ply):
 def _choose_alone(seed, ply):
     """The network's move without a search; writes its priors and its value."""
     here, own = page(), scratch()
-    here.value[0] = opinion(here.state, here.legal_mask, here.prior)
-    for action in range(len(here.prior)):
+    here.value[0] = opinion(here.state, here.legal_mask, here.prior[: len(own.weights)])
+    for action in range(len(own.weights)):
         own.weights[action] = max(here.prior[action], LEAST_PRIOR) if here.legal_mask[action] else np.float32(0.0)
     return draw_best(own.weights, np.int64(seed), np.int64(ply))
 
@@ -80,6 +80,7 @@ def add_moves(builder: ModuleBuilder, config: SearchConfig, simulations_per_acti
     `simulations_per_action`.
     """
     learned = replace(config, noise_fraction=0.0, leaves_per_step=1).kernel_settings
+    learned = learned._replace(dice=builder.game.num_outcomes > 0)
     builder.name(LEARNED=learned, PER_ACTION=simulations_per_action)
     builder.name(settings=builder.bound(_settings), draw_best=builder.bound(_draw_best))
     builder.name(open_tree=builder.bound(open_tree), read_tree=builder.bound(read_tree))

@@ -23,10 +23,11 @@ from alphazero.errors import GameError, NetError
 from alphazero.game import Game
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
-from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network, oracle_engine
+from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
 from alphazero.wasm.looks import looks_of
 from alphazero.wasm.moves import add_moves
 from alphazero.wasm.network import Program, add_network, program_of
+from alphazero.wasm.oracle import oracle_engine
 from alphazero.web.message import plain_number
 from alphazero.web.seats import Slider, is_figure, size_of, slider_of
 from alphazero.web.tables import plain_name, title_of

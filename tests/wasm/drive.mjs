@@ -20,13 +20,23 @@ function number(value) {
   answers.push(Buffer.from(Int32Array.of(value).buffer));
 }
 
+// Plays an action, or an outcome of the die that is due.
+function play(action) {
+  if (request.places.chances) {
+    engine.describe();
+    const [, address] = request.places.chances;
+    if (new Float32Array(engine.memory.buffer, address, 1)[0] > 0) return engine.settle(action);
+  }
+  engine.play(action);
+}
+
 for (const actions of request.games ?? []) {
   engine.start();
   for (const action of [...actions, -1]) {
     number(engine.describe());
     engine.observe();
     keep("state", "to_play", "legal_mask", "result", "planes");
-    if (action >= 0) engine.play(action);
+    if (action >= 0) play(action);
   }
 }
 
@@ -36,7 +46,7 @@ if (request.weights) {
 
 for (const actions of request.evaluations ?? []) {
   engine.start();
-  for (const action of actions) engine.play(action);
+  for (const action of actions) play(action);
   engine.describe();
   engine.observe();
   engine.ask();
@@ -45,7 +55,7 @@ for (const actions of request.evaluations ?? []) {
 
 for (const { actions, simulations, slice } of request.searches ?? []) {
   engine.start();
-  for (const action of actions) engine.play(action);
+  for (const action of actions) play(action);
   engine.begin(simulations);
   while (engine.search(slice) > 0);
   const best = engine.read();
@@ -59,7 +69,7 @@ for (const { actions, simulations, slice } of request.searches ?? []) {
 
 for (const { actions, simulations, seed } of request.moves ?? []) {
   engine.start();
-  for (const action of actions) engine.play(action);
+  for (const action of actions) play(action);
   engine.describe();
   if (simulations) {
     engine.begin_move(simulations, seed, actions.length);
@@ -67,5 +77,26 @@ for (const { actions, simulations, seed } of request.moves ?? []) {
     number(engine.choose(seed, actions.length));
     keep("visits", "policy", "q", "value");
   } else number(engine.choose_alone(seed, actions.length));
+}
+
+for (const { actions, seed } of request.throws ?? []) {
+  engine.start();
+  for (const action of actions) play(action);
+  engine.throw(seed, actions.length);
+  keep("outcomes", "state", "to_play");
+}
+
+for (const [simulations, path] of request.looks ?? []) {
+  engine.start();
+  engine.begin(simulations);
+  while (engine.search(7) > 0);
+  const [, address, length] = request.places.child;
+  let node = 0;
+  for (const action of path) {
+    engine.look(node);
+    node = new Int32Array(engine.memory.buffer, address, length)[action];
+  }
+  engine.look(node);
+  keep("visits", "prior", "q", "value", "proven");
 }
 writeFileSync(answersPath, Buffer.concat(answers));
