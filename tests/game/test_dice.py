@@ -86,6 +86,7 @@ def test_points_are_results_on_the_scale_of_the_score():
     assert validate(game, 10).num_games == 10
     end = game.position([1] * 7)
     assert end.terminal and end.points == 10 and end.outcome == 1
+    assert [Score(-3, 3).value(points) for points in (-9, 0, 3, 4)] == [-1, 0, 1, 1]
 
 
 def test_a_position_where_a_die_is_due():
