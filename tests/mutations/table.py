@@ -160,6 +160,8 @@ MUTATIONS = [
          instead("rounded_product(tree.prior[b, node, outcome], value)",
              "rounded_product(np.float32(tree.visits[b, node, outcome]), value)"),
          "test_the_search_is_the_plain_one_node_by_node_alone_and_among_others[points-puct]"),
+        ("weigh_actions", instead("return ...", "return tree.node_value[b, node] / tree.node_visits[b, node]"),
+         "test_pig_to_twenty_is_worth_what_the_solver_says"),
     ),
     *in_file("alphazero/search/mcts.py", "tests/search/test_dice.py",
         ("Search._turn", never("dice"),
