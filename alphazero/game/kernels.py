@@ -486,6 +486,12 @@ class Kernels:
         self.init_states(states)
         return states
 
+    def rolled_states(self, count: int) -> np.ndarray:
+        """`uint64[count, K]`: the start position with the dice of `count` games, if any are due there."""
+        states, games = self.start_states(count), np.arange(count)
+        self.roll(states, np.zeros(count, np.int8), 0, games, np.zeros(count, np.int64))
+        return states
+
     def _rows(self, states: ArrayLike) -> np.ndarray:
         """The states as kernels take them: `uint64[n, K]`; raises ValueError for another shape.
 

@@ -53,7 +53,7 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
 def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile its code, so that the time does not count as thinking about its first move."""
     if not isinstance(player, FollowingPlayer):
-        player.select_actions(kernels.start_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
+        player.select_actions(kernels.rolled_states(1), np.zeros(1, np.int64), np.zeros(1, np.int64))
 
 
 def shown(

@@ -63,7 +63,9 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
 
 @functools.lru_cache(maxsize=4)
 def count_positions(kernels: Kernels) -> int | None:
-    """The positions of a small, compiled game that are not over, mirror images as one; None for other games."""
+    """The positions of a small, compiled game without dice that are not over, mirror images as one; else None."""
+    if kernels.game.num_outcomes:
+        return None
     reached = set[bytes]()
     frontier = kernels.canonical(kernels.start_states(1))[0]
     while len(frontier):

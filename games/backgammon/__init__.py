@@ -2,4 +2,8 @@
 
 from alphazero.game.spec import GameSpec
 
-SPEC = GameSpec(games={"backgammon": ".game:Backgammon"})
+SPEC = GameSpec(
+    games={"backgammon": ".game:Backgammon"},
+    presets=".preset:presets",
+    make_net=".net:make_net",
+)

@@ -2,23 +2,26 @@
 
 Each player numbers the places in the direction of play: 25 is the bar, 24 to 1 are the points, 0 holds the checkers
 borne off. So a player's place p is the other's 25 - p. Four bits hold the checkers of a place, two words those of a
-player. `state` is (own, own, other's, other's, larger die, smaller die, moves left, player); 0 left: dice are due.
+player. `state` is (own, own, other's, other's, larger die, smaller die, moves left, player). With no moves left, (0, 0)
+for dice: the mover is to roll; (0, 1): the dice are due; (1, 0): those of the opening, which are no double, since they
+decide who begins. Here the first player begins: the colours are alike.
 
-Each checker's move is an action: 6 * (place - 1) + die - 1; the last action is the pass, where no move is legal.
-The opening roll is no double, since it decides who begins. Here the first player begins: the colours are alike.
+Each checker's move is an action: 6 * (place - 1) + die - 1; then come the pass, where no move is legal, and the roll.
+The roll lets a network see the position between two turns, whose value needs no dice.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cached_property
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Game, Rules, Score
+from alphazero.game import Board, Cell, Clicks, Game, Label, Piece, Position, Rules, Score, Stroke, square
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
-BAR, PASS = 25, 150
+BAR, PASS, ROLL = 25, 150, 151
 OPENING_ROLLS, ROLLS = 15, 21
 START = ((24, 2), (13, 5), (8, 3), (6, 5))
 
@@ -130,9 +133,9 @@ def legal(state, legal_mask):
     """Both dice must be played where they can be, else the larger; moves of doubles take none from each other."""
     low, high, other_low, other_high = state[0], state[1], state[2], state[3]
     large, small = np.int64(state[4]), np.int64(state[5])
-    for action in range(PASS + 1):
+    for action in range(ROLL + 1):
         legal_mask[action] = False
-    found = False
+    found = legal_mask[ROLL] = state[6] == ZERO
     if state[6] == np.uint64(2) and large != small:
         for place in range(1, BAR + 1):
             if leaves_move(low, high, other_low, other_high, place, large, small):
@@ -158,6 +161,9 @@ def end_turn(state):
 
 @njit
 def step(state, action):
+    if action == ROLL:
+        state[5] = ONE
+        return
     if action == PASS:
         end_turn(state)
         return
@@ -180,6 +186,8 @@ def chance(state, probabilities):
         for outcome in range(OPENING_ROLLS):
             probabilities[outcome] = 1.0 / 15.0
         return OPENING_ROLLS
+    if state[5] == ZERO:
+        return 0
     for outcome in range(ROLLS):
         probabilities[outcome] = 2.0 / 36.0 if outcome < OPENING_ROLLS else 1.0 / 36.0
     return ROLLS
@@ -247,12 +255,24 @@ def heuristic(state):
     return lead / (100.0 + abs(lead))
 
 
+HEIGHT, MIDDLE = 5, 6.2
+"""The checkers that are drawn on a point, and where the lower half of the board begins, in cells."""
+BARS, TRAYS, DICE = HEIGHT * 24, HEIGHT * 24 + 2, HEIGHT * 24 + 4
+"""The first cells that are no points: the bar and the tray of both players, and four dice."""
+
+
+def corner(point: int) -> tuple[float, float, int]:
+    """The left edge of a point, numbered as the first player does, its outer edge, and which way checkers pile up."""
+    column = (point - 13 if point > 12 else 12 - point) + (0 if 7 <= point <= 18 else 1)
+    return (column, 0, 1) if point > 12 else (column, MIDDLE + HEIGHT - 1, -1)
+
+
 class Backgammon(Game):
-    """People write a move as 13/7, bar/20 or 6/off:6 with the die, and "pass"."""
+    """People write a move as 13/7, bar/20 or 6/off:6 with the die, "pass", and "roll", which may be left out."""
 
     name = "backgammon"
-    num_actions, num_outcomes, state_words = PASS + 1, ROLLS, 8
-    max_plies = 20_000  # nothing ends games that go on and on; random ones take some hundred moves
+    num_actions, num_outcomes, state_words = ROLL + 1, ROLLS, 8
+    max_plies = 4096  # nothing ends games that go on and on; random ones take some hundred moves, the longest 800
     observation_shape = (15, 1, BAR + 1)
     score = Score(-3, 3)
     rules = Rules(
@@ -273,15 +293,15 @@ class Backgammon(Game):
         return f"{large}{small}"
 
     def format_action(self, action: int, state: np.ndarray) -> str:
-        if action == PASS:
-            return "pass"
+        if action >= PASS:
+            return "pass" if action == PASS else "roll"
         place, die = action // 6 + 1, action % 6 + 1
         source = "bar" if place == BAR else str(place)
         return f"{source}/{place - die}" if place > die else f"{source}/off:{die}"
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        if text.lower() == "pass":
-            return PASS
+        if text.lower() in ("pass", "roll"):
+            return PASS if text.lower() == "pass" else ROLL
         found = re.fullmatch(r"(bar|\d+)/(?:(\d+)|off:([1-6]))", text.lower())
         if found is None:
             raise ValueError(text)
@@ -290,6 +310,62 @@ class Backgammon(Game):
         if not (1 <= place <= BAR and 1 <= die <= 6) or (not found[3] and place <= die):
             raise ValueError(text)
         return 6 * (place - 1) + die - 1
+
+    @cached_property
+    def board(self) -> Board:
+        """Seen by the first player: five cells for each point, then the bars, the trays and the dice."""
+        cells, strokes, labels = list[Cell](), list[Stroke](), list[Label]()
+        for point in range(1, 25):
+            left, outer, way = corner(point)
+            cells += [Cell(f"{point}", square(outer + way * i, left), "open") for i in range(HEIGHT)]
+            ends = (left + 0.5, outer + 0.5), (left + 0.5, outer + 0.5 + way * (HEIGHT - 1))
+            strokes.append(Stroke(ends, 0.94, "shaded" if point % 2 else "cell"))
+            labels.append(Label((left + 0.5, outer + 0.5 - 0.8 * way), str(point)))
+        lower = MIDDLE + HEIGHT - 1
+        for name, left in (("bar", 6), ("off", 13.2)):
+            cells += [Cell(name, square(top, left), "shaded") for top in ((0, lower) if name == "bar" else (lower, 0))]
+            labels += [Label((left + 0.5, top), name) for top in (-0.3, lower + 1.3)]
+        cells += [Cell("die", square(HEIGHT + 0.1, 8 + i), "open") for i in range(4)]
+        return Board(tuple(cells), tuple(labels), tuple(strokes))
+
+    def pieces(self, position: Position) -> list[Piece]:
+        """The checkers; a number says how many there are where not all are drawn. The dice are those still to play."""
+        found, state = list[Piece](), position.state
+        for side in range(2):
+            player = position.to_play if side == 0 else 1 - position.to_play
+            counts = [int(count_at(state[2 * side], state[2 * side + 1], place)) for place in range(BAR + 1)]
+            for place in range(1, BAR):
+                shown, first = min(counts[place], HEIGHT), HEIGHT * ((place if player == 0 else BAR - place) - 1)
+                texts = [""] * (shown - 1) + [str(counts[place]) if counts[place] > HEIGHT else ""]
+                found += [Piece(first + i, player, text=texts[i]) for i in range(shown)]
+            for cell, place in ((BARS + player, BAR), (TRAYS + player, 0)):
+                if counts[place]:
+                    found.append(Piece(cell, player, text=str(counts[place])))
+        left = int(state[6])
+        dice = [int(state[4])] * left if state[4] == state[5] else [int(die) for die in state[4:6] if die]
+        return found + [Piece(DICE + i, position.to_play, "fill", str(die)) for i, die in enumerate(dice[:left])]
+
+    def clicks(self, position: Position) -> Clicks:
+        """A checker, then the place where it goes; where both dice bear it off, that is by the larger one."""
+        found, player, state = dict[tuple[int, ...], int](), position.to_play, position.state
+        if position.chances:
+            return {}
+
+        def cells_of(place: int, count: int) -> list[int]:
+            """The cells of a place, the one of the last of `count` checkers first."""
+            if place in (0, BAR):
+                return [(BARS if place else TRAYS) + player]
+            first, last = HEIGHT * ((place if player == 0 else BAR - place) - 1), min(count, HEIGHT) - 1
+            return [first + last, *(first + i for i in range(HEIGHT) if i != last)]
+
+        for action in sorted(position.legal_actions, key=lambda action: -(action % 6)):
+            if action < PASS:
+                place, target = action // 6 + 1, max(action // 6 - action % 6, 0)
+                sources = cells_of(place, count_at(state[0], state[1], place))
+                for source in sources[: int(count_at(state[0], state[1], place))]:
+                    for cell in cells_of(target, count_at(state[0], state[1], target) + 1):
+                        found.setdefault((source, cell), action)
+        return found
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         """The board as the mover sees it: X is the first player; below a point stands how many checkers it has."""
@@ -309,4 +385,4 @@ class Backgammon(Game):
             rows.append(f"{mark}: bar {count_at(*words, BAR)}, off {count_at(*words, 0)}, pips {pips(*words)}")
         dice = [int(die) for die in state[4:6] if die] if state[6] else []
         dice = dice[:1] * int(state[6]) if len(set(dice)) == 1 else dice
-        return "\n".join([*rows, "dice: " + (" ".join(map(str, dice)) or "due")])
+        return "\n".join([*rows, "dice: " + (" ".join(map(str, dice)) or "to roll")])

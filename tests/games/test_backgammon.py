@@ -208,3 +208,38 @@ def test_turns_end_as_in_openspiel():
 @pytest.mark.parametrize("seed", range(2, 12))
 def test_turns_of_whole_games_end_as_in_openspiel(seed):
     assert check_openspiel_game(seed, every=1) > 40  # games have 45 turns and more
+
+
+def test_a_player_rolls_before_every_turn_but_the_first():
+    position = GAME.position("31 8/5 6/5")
+    assert [position.format(action) for action in position.legal_actions] == ["roll"]
+    assert GAME.position("31 8/5 6/5 roll 66") == GAME.position("31 8/5 6/5 66")
+    assert position.observation[8:].sum() == 0  # no dice
+
+
+def test_a_click_on_a_checker_and_one_on_its_target_play_each_move():
+    for position in [*random_positions(4)][::5]:
+        first = {click.action: click.cells for click in position.view.clicks[::-1]}
+        assert set(first) == set(position.legal_actions)
+        owners = {piece.cell: piece.player for piece in position.view.pieces}
+        for action, cells in first.items():
+            assert not cells or owners[cells[0]] == position.to_play
+            names = [GAME.board.cells[cell].name for cell in cells]
+            place, die = action // 6 + 1, action % 6 + 1
+            ends = [place, max(place - die, 0)] if position.to_play == 0 else [25 - place, min(25 - place + die, 25)]
+            shown = {25: "bar", 0: "off"} if position.to_play == 0 else {0: "bar", 25: "off"}
+            assert not cells or names == [shown.get(end, str(end)) for end in ends]
+
+
+def test_the_larger_die_bears_off_by_a_click_and_the_smaller_by_a_button():
+    position = az.Position(GAME, state_of({4: 2, 0: 13}, {6: 15}, 6, 5), 0, ())
+    clicks = {click.name: click.cells for click in position.view.clicks}
+    assert clicks["4/off:6"] and not clicks["4/off:5"]
+
+
+def test_the_board_shows_all_checkers_and_the_dice_to_play():
+    pieces = GAME.position("31 8/5 6/5 66 24/18").view.pieces
+    assert [piece.text for piece in pieces if piece.shape == "fill"] == ["6", "6", "6"]
+    assert sorted(piece.player for piece in pieces if not piece.shape) == [0] * 15 + [1] * 15
+    crowd = az.Position(GAME, state_of({6: 7, 25: 2, 0: 6}, {6: 15}, 6, 5), 1, ()).view.pieces
+    assert sorted(piece.text for piece in crowd if piece.text and not piece.shape) == ["15", "2", "6", "7"]

@@ -28,8 +28,8 @@ NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 def read_moves(position: Any, text: str) -> Any:
     """The position after the moves of a text; raises IllegalAction.
 
-    A forced pass may be left out. Moves may be numbered from 1, and joined, also by hyphens. The game's result may
-    stand behind them.
+    A forced pass or roll may be left out. Moves may be numbered from 1, and joined, also by hyphens. The game's result
+    may stand behind them.
     """
     try:
         return _read(position, text)
@@ -65,7 +65,7 @@ def _read_first(position: Any, word: str) -> tuple[Any, str]:
         return position.play(position.parse(word)), ""
     except IllegalAction:
         legal = position.legal_actions
-        if len(legal) == 1 and position.format(legal[0]).lower() == "pass":
+        if len(legal) == 1 and position.format(legal[0]).lower() in ("pass", "roll"):
             with suppress(IllegalAction):
                 return _read_first(position.play(legal[0]), word)
         joined = JOINED.fullmatch(word)

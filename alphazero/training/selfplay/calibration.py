@@ -131,7 +131,7 @@ def compile_all(kernels: Kernels, config: SelfPlayConfig, search: SearchConfig, 
     if runs_on_cuda(kernels, net):
         return
     quick = replace(search, num_simulations=2, leaves_per_step=1)
-    states, zero = kernels.start_states(1), np.zeros(1, np.int64)
+    states, zero = kernels.rolled_states(1), np.zeros(1, np.int64)
     make_net_player("", kernels, net, quick, seed=0, threads=1).select_actions(states, zero, zero)
     if not kernels.game.compiled:
         return

@@ -16,7 +16,7 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import Evaluate, SearchConfig
+from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
 from alphazero.storage.arrays import Array
@@ -139,7 +139,15 @@ class SelfPlay(Worker):
     def _start(self, slots: np.ndarray, actions: np.ndarray | None = None) -> None:
         """Begins the searches of `slots`; `actions` as for `Search.start`."""
         self._searching[slots] = True
-        self.search.start(slots, self.states[slots], self.games[slots], self.plies[slots], actions)
+        given = self.states[slots], self.games[slots], self.plies[slots], actions
+        config, most = self.search.config, self.search.config.gumbel_actions
+        if not (most and self.kernels.game.num_outcomes and isinstance(self.search, Search)):
+            self.search.start(slots, *given)
+            return
+        # as many simulations for an action as where there are `most`: further ones would see the luck of single rolls
+        legal_masks, _, _ = self.kernels.describe_all(given[0])
+        counts = np.minimum(legal_masks.sum(axis=1), most)
+        self.search.start(slots, *given, np.ceil(config.num_simulations * counts / most).astype(np.int32))
 
     def _play_ply(self, slots: np.ndarray, go_on: bool) -> Samples:
         """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over.

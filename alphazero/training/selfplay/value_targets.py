@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from alphazero.errors import InvalidSetting, quote
+from alphazero.game.kernels import kernel
 from alphazero.training.config import SelfPlayConfig
 
 
@@ -59,16 +60,26 @@ def lambda_returns(games: Recordings, settings: SelfPlayConfig) -> np.ndarray:
 
 def _returns(games: Recordings, td_lambda: float) -> np.ndarray:
     returns = np.zeros(games.done.shape, np.float32)
-    # what is handed back from ply to ply, seen by `player`
-    target, player = np.zeros(len(returns)), np.zeros(len(returns), np.int8)
-    for ply in reversed(range(games.done.shape[1])):
-        mover, value, known = games.to_play[:, ply], games.values[:, ply], games.known[:, ply]
-        target = np.where(games.done[:, ply], games.rewards[:, ply], np.where(mover == player, target, -target))
-        if td_lambda < 1:
-            target = np.where(known, (1 - td_lambda) * value + td_lambda * target, 0.0)
-        target = np.where(games.explored[:, ply] & known, value, target)
-        returns[:, ply], player = target, mover
+    hand_back(*games[:6], float(td_lambda), returns)
     return returns
+
+
+@kernel
+def hand_back(to_play, done, rewards, values, explored, known, td_lambda, returns):
+    """Writes the lambda-returns `float32[n, T]`."""
+    for i in range(len(returns)):
+        target, player = 0.0, 0  # what is handed back from ply to ply, seen by `player`
+        for ply in range(returns.shape[1] - 1, -1, -1):
+            if done[i, ply]:
+                target = float(rewards[i, ply])
+            elif to_play[i, ply] != player:
+                target = -target
+            if td_lambda < 1.0:
+                own = np.float32(1.0 - td_lambda) * np.float32(values[i, ply])
+                target = own + td_lambda * target if known[i, ply] else 0.0
+            if explored[i, ply] and known[i, ply]:
+                target = float(values[i, ply])
+            returns[i, ply], player = target, to_play[i, ply]
 
 
 def check_targets(targets: Any, games: Recordings) -> np.ndarray:

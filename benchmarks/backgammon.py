@@ -1,0 +1,274 @@
+"""How strong is a net at Backgammon? `python -m benchmarks.backgammon best` plays GNU Backgammon (gnubg).
+
+The games are money play without the cube, in pairs with the same dice; their points are told with a 95% interval. gnubg
+(https://www.gnu.org/software/gnubg) is found when it is needed, run as a child, and told positions as text; nothing of
+it is part of this project. It chooses whole turns, which are played here checker by checker.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import numpy as np
+import tyro
+
+from alphazero.catalogue import registry
+from alphazero.commands.shared import parse, run_command
+from alphazero.errors import InvalidSetting, quote
+from alphazero.game import Game
+from alphazero.game.kernels import kernels_of
+from alphazero.machine import count_cores
+from alphazero.matches.arena import Arena
+from alphazero.matches.intervals import Z_95
+from alphazero.matches.result import MatchResult
+from alphazero.players.child_processes import end_program, start_program
+from alphazero.players.contestants import make_player
+from alphazero.players.player import Player
+from alphazero.progress import Progress
+from alphazero.settings import check_ranges
+from games.backgammon.game import BAR, PASS, ROLL, count_at, is_terminal, legal, step
+
+TIMEOUT = 120.0
+"""Seconds to wait for its answers."""
+AT_ONCE = 128
+"""Positions that it is asked about at once; the questions must fit into a pipe."""
+MOST_KEPT = 1 << 16
+"""Positions whose moves are kept."""
+SETTINGS = """set automatic game off
+set automatic roll off
+set automatic move off
+set automatic bearoff off
+set display off
+set player 0 human
+set player 1 human
+set jacoby off
+set cube use off
+set evaluation chequerplay type evaluation
+set evaluation chequerplay evaluation cubeful off
+set evaluation chequerplay evaluation noise 0
+set evaluation chequerplay evaluation plies {plies}
+new session
+set turn 1
+"""
+"""Both players are people, so that it waits for commands; without the Jacoby rule gammons count."""
+ANSWER = re.compile(r"^\s+1\. .*?-ply\s+(\S.*?)\s+(?:Eq\.|MWC):")
+Board = tuple[tuple[int, ...], tuple[int, ...]]
+"""The checkers of the mover and of the other player on their places 0 to 25."""
+
+
+def board_of(state: np.ndarray) -> Board:
+    """The board of a state."""
+    own, other = (tuple(int(count_at(*state[i : i + 2], place)) for place in range(BAR + 1)) for i in (0, 2))
+    return own, other
+
+
+def position_id(board: Board) -> str:
+    """The board in gnubg's notation: for the other player, then the mover, each place 1 to 25 as ones and a zero."""
+    bits = "".join("1" * side[place] + "0" for side in reversed(board) for place in range(1, BAR + 1))
+    return base64.b64encode(int(bits[::-1], 2).to_bytes(10, "little")).decode().rstrip("=")
+
+
+def board_after(board: Board, turn: str) -> Board:
+    """The board after a turn as gnubg writes it, such as `bar/22*/20 6/off(2)`; still seen by who played it."""
+    own, other = list(board[0]), list(board[1])
+    for move, times in re.findall(r"([^\s(]+)(?:\((\d)\))?", turn):
+        stops = [(stop.rstrip("*"), stop.endswith("*")) for stop in move.split("/")]
+        places = [{"bar": BAR, "off": 0}[name] if name in ("bar", "off") else int(name) for name, _ in stops]
+        own[places[0]] -= int(times or 1)
+        own[places[-1]] += int(times or 1)
+        for place, (_, hits) in zip(places, stops, strict=True):
+            if hits:
+                other[BAR - place] -= 1
+                other[BAR] += 1
+    return tuple(own), tuple(other)
+
+
+def ways(state: np.ndarray) -> Iterator[tuple[Board, list[tuple[bytes, int]]]]:
+    """The boards, each once, to which the mover's turn can lead, with the states and actions on a way there."""
+    waiting: list[tuple[np.ndarray, list[tuple[bytes, int]]]] = [(state, [])]
+    seen, mask = {state.tobytes()}, np.zeros(ROLL + 1, bool)
+    while waiting:
+        here, way = waiting.pop()
+        if way and (here[7] != state[7] or is_terminal(here)):
+            yield board_of(here)[::-1], way
+            continue
+        legal(here, mask)
+        for action in np.flatnonzero(mask).tolist():
+            after = here.copy()
+            step(after, action)
+            if after.tobytes() not in seen:
+                seen.add(after.tobytes())
+                waiting.append((after, [*way, (here.tobytes(), action)]))
+
+
+class GnubgPlayer(Player):
+    """Asks gnubg once a turn; it can be asked about turns from their start on alone."""
+
+    def __init__(self, program: str, plies: int):
+        self.name = f"gnubg:{plies}"
+        self._command, self._settings = [program, "--tty", "--quiet"], SETTINGS.format(plies=plies)
+        self._process: subprocess.Popen[str] | None = None
+        self._moves = dict[bytes, int]()
+        """The rest of the turns that it has chosen."""
+
+    def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
+        legal_masks = np.zeros((len(states), ROLL + 1), bool)
+        for state, mask in zip(states, legal_masks, strict=True):
+            legal(state, mask)
+        turns = ~legal_masks[:, PASS:].any(axis=1)
+        asked = [state for state in states[turns] if state.tobytes() not in self._moves]
+        for start in range(0, len(asked), AT_ONCE):
+            self._plan(asked[start : start + AT_ONCE])
+        forced = legal_masks.argmax(axis=1).tolist()
+        actions = [
+            self._moves[state.tobytes()] if turn else action
+            for state, turn, action in zip(states, turns, forced, strict=True)
+        ]
+        while len(self._moves) > MOST_KEPT:
+            del self._moves[next(iter(self._moves))]
+        return np.array(actions)
+
+    def interrupt(self) -> None:
+        if self._process is not None:
+            end_program(self._process)
+
+    def _plan(self, states: list[np.ndarray]) -> None:
+        """Keeps the moves of the best turns from there."""
+        for state in states:
+            if int(state[6]) != (4 if state[4] == state[5] else 2):
+                raise InvalidSetting(f"{self.name} plays whole turns: ask it before the first checker of one moves")
+        boards = [board_of(state) for state in states]
+        questions = [(board, int(state[4]), int(state[5])) for board, state in zip(boards, states, strict=True)]
+        for state, board, turn in zip(states, boards, self.ask(questions), strict=True):
+            wanted = board_after(board, turn)
+            way = next((way for end, way in ways(state) if end == wanted), None)
+            if way is None:
+                raise InvalidSetting(f"{self.name} answered {quote(turn)}, which is not legal in\n{board}")
+            self._moves.update(way)
+
+    def ask(self, questions: list[tuple[Board, int, int]]) -> list[str]:
+        """The best turn for each board and two dice, as gnubg writes it; raises InvalidSetting if it gives none.
+
+        All are asked before the first answer is read: a program that waits for each question takes ten times as long.
+        """
+        if self._process is None or self._process.poll() is not None:
+            self._process = start_program(self._command, subprocess.DEVNULL)
+            weakref.finalize(self, _end, self._process)
+            self._send(self._settings)
+        limit = threading.Timer(TIMEOUT, end_program, [self._process])
+        limit.daemon = True
+        limit.start()
+        answers = list[str]()
+        try:
+            self._send("".join(f"set board {position_id(b)}\nset dice {x} {y}\nhint 1\n" for b, x, y in questions))
+            assert self._process.stdout is not None
+            while len(answers) < len(questions) and (line := self._process.stdout.readline()):
+                answers += ANSWER.findall(line)
+        except OSError:
+            pass
+        finally:
+            limit.cancel()
+        if len(answers) < len(questions):
+            raise InvalidSetting(f"{self.name} gave no move within {TIMEOUT:g} seconds, or has ended")
+        return answers
+
+    def _send(self, commands: str) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        self._process.stdin.write(commands)
+        self._process.stdin.flush()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    end_program(process)
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if pipe is not None:
+                pipe.close()
+
+
+def make_gnubg(plies: int) -> Player:
+    """GNU Backgammon, from the path or where Debian has games, at so many plies; raises InvalidSetting without it."""
+    program = shutil.which("gnubg", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/games"]))
+    if program is None:
+        raise InvalidSetting("gnubg is not installed: apt-get install gnubg, or see https://www.gnu.org/software/gnubg")
+    return GnubgPlayer(program, plies)
+
+
+def points_of(game: Game, result: MatchResult) -> np.ndarray:
+    """The first contestant's points `float64[n]` in each game."""
+    rules, found = game.rules, np.empty(result.num_games)
+    assert rules.settle is not None and rules.chance is not None and rules.to_play is not None
+    chances = np.empty(game.num_outcomes)
+    for i, (number, actions) in enumerate(zip(result.numbers, result.actions, strict=True)):
+        state = game.start().state.copy()
+        for action in actions:
+            (rules.settle if rules.chance(state, chances) > 0 else rules.step)(state, action)
+        points = rules.terminal_value(state)
+        found[i] = points if rules.to_play(state) == number % 2 else -points  # who plays first in even games
+    return found
+
+
+def interval_of(points: np.ndarray) -> tuple[float, float]:
+    """The mean of points `float64[n]` of games in pairs, and half its 95% interval: pairs are independent."""
+    pairs = points[: len(points) // 2 * 2].reshape(-1, 2).mean(axis=1)
+    return float(points.mean()), float(Z_95 * pairs.std(ddof=1) / len(pairs) ** 0.5)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A contestant against GNU Backgammon."""
+
+    contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")] = "best"
+    """A net, or another contestant; a net searches unless its text says policy:NET."""
+    opponent: str = "gnubg"
+    """gnubg, or a contestant."""
+    plies: int = 0
+    """Plies that gnubg looks ahead."""
+    games: int = 2000
+    """Games to play."""
+    simulations: int = 100
+    """The net's simulations per ply."""
+    seed: int = 0
+    """The same seed throws the same dice."""
+    threads: int = field(default_factory=count_cores)
+    """Processor threads of the net."""
+
+    def __post_init__(self) -> None:
+        check_ranges(self, "", plies=(0, 4), games=(4, 1_000_000), simulations=(1, 1_000_000), threads=(1, 4096))
+
+
+def main(argv: list[str]) -> None:
+    config = parse(Benchmark, argv)
+    loaded = registry.load("backgammon")
+
+    def player_of(text: str) -> Player:
+        return make_player(text, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations)
+
+    player = player_of(config.contestant)
+    opponent = make_gnubg(config.plies) if config.opponent == "gnubg" else player_of(config.opponent)
+    match = Arena(kernels_of(loaded.game), player, opponent, config.games, config.seed, opening_plies=0)
+    with Progress("games") as progress:
+        for result in match:
+            progress.show(result.num_games / config.games, f"{result.num_games} are over")
+    points = points_of(loaded.game, match.result())
+    mean, half = interval_of(points)
+    counts = {worth: int((points == worth).sum()) for worth in (3, 2, 1, -1, -2, -3)}
+    print(f"{player.name} against {opponent.name}, {result.num_games} games")
+    print(f"points a game  {mean:+.3f} (95% interval {mean - half:+.3f} to {mean + half:+.3f})")
+    print("games          " + ", ".join(f"{count} of {worth:+d}" for worth, count in counts.items()))
+    print(f"ms per move    {result.ms_per_move[0]:.2f} and {result.ms_per_move[1]:.2f}")
+
+
+if __name__ == "__main__":
+    sys.exit(run_command(main))

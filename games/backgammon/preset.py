@@ -1,0 +1,35 @@
+"""Settings of Backgammon runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from alphazero.game import Game
+from alphazero.search.mcts import SearchConfig
+from alphazero.training.config import (
+    EvaluationConfig,
+    GateConfig,
+    LearnerConfig,
+    ReplayConfig,
+    RunConfig,
+    SelfPlayConfig,
+)
+from games.backgammon.net import TowerConfig
+
+
+def presets(game: Game) -> dict[str, RunConfig]:
+    """`quick`: minutes on a laptop; `standard`: hours; `strong`: a larger network, for a night."""
+    quick = RunConfig(
+        generations=20,
+        net=TowerConfig(128, 64),
+        # a visit asks the network before the next roll: a second one would add the luck of one roll
+        search=SearchConfig(num_simulations=8, gumbel_actions=8, gumbel_value_scale=10.0),
+        self_play=SelfPlayConfig(games_per_generation=256, num_slots=256, td_lambda=0.9),
+        replay=ReplayConfig(window_max=16, merge=False),
+        learner=LearnerConfig(batch_size=1024, learning_rate=4e-3, sample_reuse=3.0),
+        gate=GateConfig(enabled=False),  # between good nets the dice decide
+        evaluation=EvaluationConfig(opponents=("random", "greedy"), games=400, simulations=16),
+    )
+    standard = replace(quick, generations=200, net=TowerConfig())
+    strong = replace(standard, generations=2000, net=TowerConfig(512, 256))
+    return {"quick": quick, "standard": standard, "strong": strong}
