@@ -126,7 +126,7 @@ class GnubgPlayer(Player):
         legal_masks = np.zeros((len(states), ROLL + 1), bool)
         for state, mask in zip(states, legal_masks, strict=True):
             legal(state, mask)
-        turns = ~legal_masks[:, PASS:].any(axis=1)
+        turns = np.array(~legal_masks[:, PASS:].any(axis=1))
         asked = [state for state in states[turns] if state.tobytes() not in self._moves]
         for start in range(0, len(asked), AT_ONCE):
             self._plan(asked[start : start + AT_ONCE])

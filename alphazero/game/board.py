@@ -122,7 +122,7 @@ class View:
 # --- boards of squares ---
 
 
-def square(row: int, column: int, size: float = 1) -> tuple[Point, ...]:
+def square(row: float, column: float, size: float = 1) -> tuple[Point, ...]:
     """The outline of one square of a grid."""
     left, top = size * column, size * row
     return (left, top), (left + size, top), (left + size, top + size), (left, top + size)
