@@ -68,3 +68,24 @@ def test_samples_are_the_positions_where_a_player_moves_and_the_result_is_theirs
             result = end.outcome * (1 if at.to_play == 0 else -1)
             assert result in samples.outcomes[rows]
     assert not samples.states[:, 2].any(), "no coin is due where a player moves"
+
+
+def test_self_play_looks_at_each_action_as_often_where_there_are_few(monkeypatch: pytest.MonkeyPatch):
+    kernels, given = Kernels(registry.load("backgammon").game), []
+    games = SelfPlay(
+        kernels, SelfPlayConfig(), SearchConfig(num_simulations=6, gumbel_actions=4), planted_anywhere, 4, 1
+    )
+    start = games.search.start
+
+    def told(trees, states, numbers, plies, actions, budgets):
+        given.extend(zip(kernels.describe_all(states)[0].sum(axis=1).tolist(), budgets.tolist(), strict=True))
+        start(trees, states, numbers, plies, actions, budgets)
+
+    monkeypatch.setattr(games.search, "start", told)
+    games.play(2)
+    assert {count: budget for count, budget in given if count <= 4} == {1: 2, 2: 3, 3: 5, 4: 6}
+    assert {budget for count, budget in given if count > 4} == {6}
+
+
+def planted_anywhere(states, legal_masks):
+    return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
