@@ -42,31 +42,36 @@ def count_at(low, high, place):
 
 
 @njit
-def is_home(low, high):
-    """No checker is behind the player's point 6."""
-    return high == ZERO and low >> np.uint64(28) == ZERO
-
-
-@njit
-def can_move(low, high, other_low, other_high, place, die):
-    """A checker can go from the place by the die, whatever else must be played."""
-    if count_at(low, high, place) == 0 or (place != BAR and count_at(low, high, BAR) > 0):
-        return False
-    target = place - die
-    if target > 0:
-        return count_at(other_low, other_high, BAR - target) < 2
-    if not is_home(low, high):
-        return False
-    return target == 0 or low >> np.uint64(4 * (place + 1)) == ZERO  # a larger die bears off from the highest point
-
-
-@njit
-def can_play(low, high, other_low, other_high, die):
-    """Any checker can go by the die."""
+def places_of(low, high):
+    """The places 1 to 25 where a player has a checker, as bits."""
+    places = 0
     for place in range(1, BAR + 1):
-        if can_move(low, high, other_low, other_high, place, die):
-            return True
-    return False
+        places |= (count_at(low, high, place) > 0) << place
+    return places
+
+
+@njit
+def blocked_by(other_low, other_high):
+    """The mover's places where the other player has two checkers or more, as bits."""
+    places = 0
+    for place in range(1, BAR):
+        places |= (count_at(other_low, other_high, BAR - place) > 1) << place
+    return places
+
+
+@njit
+def movable(own, blocked, die):
+    """The places, as bits, from which a checker can go by the die, whatever else must be played."""
+    if own >> BAR:
+        return (1 << BAR) & ~(blocked << die)
+    found = own & ~(blocked << die) & -(2 << die)
+    if own < 1 << 7:  # all are in the home: they can be borne off, by a larger die from the highest point
+        found |= own & (1 << die)
+        if own < 1 << die:
+            for place in range(1, die):
+                if own >> place == 1:
+                    found = 1 << place
+    return found
 
 
 @njit
@@ -91,15 +96,6 @@ def moved(low, high, other_low, other_high, place, die):
             other_high -= hit
         other_high += ONE << np.uint64(4 * (BAR - 16))
     return low, high, other_low, other_high
-
-
-@njit
-def leaves_move(low, high, other_low, other_high, place, die, next_die):
-    """The move is legal, and any checker can go by the next die then."""
-    if not can_move(low, high, other_low, other_high, place, die):
-        return False
-    low, high, other_low, other_high = moved(low, high, other_low, other_high, place, die)
-    return can_play(low, high, other_low, other_high, next_die)
 
 
 @njit
@@ -131,22 +127,28 @@ def init(state):
 @njit
 def legal(state, legal_mask):
     """Both dice must be played where they can be, else the larger; moves of doubles take none from each other."""
-    low, high, other_low, other_high = state[0], state[1], state[2], state[3]
+    low, high = state[0], state[1]
     large, small = np.int64(state[4]), np.int64(state[5])
+    own, blocked = places_of(low, high), blocked_by(state[2], state[3])
     for action in range(ROLL + 1):
         legal_mask[action] = False
     found = legal_mask[ROLL] = state[6] == ZERO
     if state[6] == np.uint64(2) and large != small:
-        for place in range(1, BAR + 1):
-            if leaves_move(low, high, other_low, other_high, place, large, small):
-                legal_mask[6 * (place - 1) + large - 1] = found = True
-            if leaves_move(low, high, other_low, other_high, place, small, large):
-                legal_mask[6 * (place - 1) + small - 1] = found = True
+        for order in range(2):
+            die, next_die = (large, small) if order == 0 else (small, large)
+            sources = movable(own, blocked, die)
+            for place in range(1, BAR + 1):
+                if sources >> place & 1:
+                    after = own & ~(1 << place) if count_at(low, high, place) == 1 else own
+                    after |= 1 << place - die if place > die else 0
+                    if movable(after, blocked, next_die):
+                        legal_mask[6 * (place - 1) + die - 1] = found = True
     for attempt in range(2):
         die = large if attempt == 0 else small
         if not found and die > 0:
+            sources = movable(own, blocked, die)
             for place in range(1, BAR + 1):
-                if can_move(low, high, other_low, other_high, place, die):
+                if sources >> place & 1:
                     legal_mask[6 * (place - 1) + die - 1] = found = True
     legal_mask[PASS] = not found
 

@@ -23,12 +23,12 @@ def presets(game: Game) -> dict[str, RunConfig]:
         generations=20,
         net=TowerConfig(128, 64),
         # a visit asks the network before the next roll: a second one would add the luck of one roll
-        search=SearchConfig(num_simulations=8, gumbel_actions=8, gumbel_value_scale=10.0),
+        search=SearchConfig(num_simulations=16, gumbel_actions=16, gumbel_value_scale=10.0),
         self_play=SelfPlayConfig(games_per_generation=256, num_slots=256, td_lambda=0.9),
         replay=ReplayConfig(window_max=16, merge=False),
         learner=LearnerConfig(batch_size=1024, learning_rate=4e-3, sample_reuse=3.0),
         gate=GateConfig(enabled=False),  # between good nets the dice decide
-        evaluation=EvaluationConfig(opponents=("random", "greedy"), games=400, simulations=16),
+        evaluation=EvaluationConfig(opponents=("random", "greedy"), games=400, simulations=100),
     )
     standard = replace(quick, generations=200, net=TowerConfig())
     strong = replace(standard, generations=2000, net=TowerConfig(512, 256))
