@@ -41,8 +41,10 @@ from games.backgammon.game import BAR, PASS, ROLL, count_at, is_terminal, legal,
 
 TIMEOUT = 120.0
 """Seconds to wait for its answers."""
-AT_ONCE = 128
-"""Positions that it is asked about at once; the questions must fit into a pipe."""
+PROCESSES = 8
+"""gnubg 1.07 sleeps ten milliseconds in every answer, so several of it answer side by side."""
+AT_ONCE = 32 * PROCESSES
+"""Positions that are asked about at once: the questions to a process, and its answers, must fit into its pipes."""
 MOST_KEPT = 1 << 16
 """Positions whose moves are kept."""
 SETTINGS = """set automatic game off
@@ -118,7 +120,7 @@ class GnubgPlayer(Player):
     def __init__(self, program: str, plies: int):
         self.name = f"gnubg:{plies}"
         self._command, self._settings = [program, "--tty", "--quiet"], SETTINGS.format(plies=plies)
-        self._process: subprocess.Popen[str] | None = None
+        self._processes = list[subprocess.Popen[str]]()
         self._moves = dict[bytes, int]()
         """The rest of the turns that it has chosen."""
 
@@ -140,8 +142,8 @@ class GnubgPlayer(Player):
         return np.array(actions)
 
     def interrupt(self) -> None:
-        if self._process is not None:
-            end_program(self._process)
+        for process in self._processes:
+            end_program(process)
 
     def _plan(self, states: list[np.ndarray]) -> None:
         """Keeps the moves of the best turns from there."""
@@ -160,33 +162,47 @@ class GnubgPlayer(Player):
     def ask(self, questions: list[tuple[Board, int, int]]) -> list[str]:
         """The best turn for each board and two dice, as gnubg writes it; raises InvalidSetting if it gives none.
 
-        All are asked before the first answer is read: a program that waits for each question takes ten times as long.
+        All are asked before the first answer is read.
         """
-        if self._process is None or self._process.poll() is not None:
-            self._process = start_program(self._command, subprocess.DEVNULL)
-            weakref.finalize(self, _end, self._process)
-            self._send(self._settings)
-        limit = threading.Timer(TIMEOUT, end_program, [self._process])
+        if any(process.poll() is not None for process in self._processes):
+            self.interrupt()
+            self._processes = []
+        while len(self._processes) < min(PROCESSES, len(questions)):
+            self._processes.append(start_program(self._command, subprocess.DEVNULL))
+            weakref.finalize(self, _end, self._processes[-1])
+            _send(self._processes[-1], self._settings)
+        limit = threading.Timer(TIMEOUT, self.interrupt)
         limit.daemon = True
         limit.start()
-        answers = list[str]()
+        answers = [""] * len(questions)
         try:
-            self._send("".join(f"set board {position_id(b)}\nset dice {x} {y}\nhint 1\n" for b, x, y in questions))
-            assert self._process.stdout is not None
-            while len(answers) < len(questions) and (line := self._process.stdout.readline()):
-                answers += ANSWER.findall(line)
+            for i, process in enumerate(self._processes):
+                asked = questions[i :: len(self._processes)]
+                _send(process, "".join(f"set board {position_id(b)}\nset dice {x} {y}\nhint 1\n" for b, x, y in asked))
+            for i, process in enumerate(self._processes):
+                answers[i :: len(self._processes)] = _read(process, len(questions[i :: len(self._processes)]))
         except OSError:
             pass
         finally:
             limit.cancel()
-        if len(answers) < len(questions):
+        if not all(answers):
             raise InvalidSetting(f"{self.name} gave no move within {TIMEOUT:g} seconds, or has ended")
         return answers
 
-    def _send(self, commands: str) -> None:
-        assert self._process is not None and self._process.stdin is not None
-        self._process.stdin.write(commands)
-        self._process.stdin.flush()
+
+def _send(process: subprocess.Popen[str], commands: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(commands)
+    process.stdin.flush()
+
+
+def _read(process: subprocess.Popen[str], count: int) -> list[str]:
+    """So many answers; empty ones from where the program has ended."""
+    assert process.stdout is not None
+    answers = list[str]()
+    while len(answers) < count and (line := process.stdout.readline()):
+        answers += ANSWER.findall(line)
+    return answers + [""] * (count - len(answers))
 
 
 def _end(process: subprocess.Popen[str]) -> None:
