@@ -22,11 +22,11 @@ from alphazero.game.board import Board, Clicks, Piece, View
 from alphazero.game.drawing import draw
 from alphazero.game.functions import plain, rule_functions, rules_fingerprint
 from alphazero.game.reading.moves import meant_by, read_moves
-from alphazero.game.rules import Rules, Score
+from alphazero.game.rules import Rules, Score, without_points
 
 
 class Game:
-    """A game with perfect information for two players whose results cancel out, with or without dice.
+    """A game with perfect information for one player, or for two whose results cancel out, with or without dice.
 
     Laws, which `alphazero check` tries in any game and tests/game/test_game_contract.py in registered ones. Neither can
     see wrong rules that are those of another consistent game:
@@ -63,13 +63,16 @@ class Game:
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules
     num_players: int = 2
-    """2; games for one or more are not played yet."""
+    """2, or 1; games for more are not played yet."""
     num_outcomes: int = 0
     """C: the most outcomes that a die of `chance` has; 0 in a game without dice."""
     dice_in_a_row: int = 1
     """The most dice that are due one after another before a player moves again."""
     score: Score | None = None
-    """The meaning of `terminal_value`, unless it is -1, 0 or +1."""
+    """The meaning of `terminal_value`, unless it is -1, 0 or +1; a game for one needs it."""
+    points_word: int | None = None
+    """In a game for one with points along the way, the index of the state's word that counts those so far.
+    The network never sees it, and says how many are to come; only `terminal_value` may depend on it."""
     compiled: ClassVar[bool] = True
     """False: numba need not try to compile the rules; they run as plain Python."""
 
@@ -105,10 +108,8 @@ class Game:
 
         It has none, so that the text of `render` is shown, if the observation does not have stones as `pieces` says.
         """
-        grid = views.grid_board(self)
-        if grid.cells and type(self).pieces is Game.pieces and not views.shows_stones(self.start()):
-            return Board()
-        return grid
+        grid, is_own = views.grid_board(self), type(self).pieces is not Game.pieces
+        return grid if not grid.cells or is_own or views.shows_stones(self.start()) else Board()
 
     def pieces(self, position: Position) -> Sequence[Piece]:
         """The pieces on the board. Default: plane 0 of the observation shows the mover's stones, 1 the opponent's."""
@@ -189,7 +190,7 @@ class Game:
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
-        to_play = self.plain_rules.to_play
+        to_play = (lambda state: 0) if self.num_players == 1 else self.plain_rules.to_play
         return alternating if to_play is None else int(to_play(state))
 
 
@@ -295,7 +296,7 @@ class Position:
     def observation(self) -> np.ndarray:
         """`float32[P, H, W]`: what the network sees."""
         planes = np.zeros(self.game.observation_shape, np.float32)
-        self.game.plain_rules.observe(self.state, planes)
+        self.game.plain_rules.observe(without_points(self.state, self.game.points_word), planes)
         planes.setflags(write=False)
         return planes
 
@@ -385,8 +386,7 @@ class Position:
     def __repr__(self) -> str:
         status = "a die is due" if self.chances else f"player {self.to_play + 1} to move"
         status = "the game is over" if self.terminal else status
-        where = " from a board" if self.is_set_up else ""
-        return f"<{self.game.name} after {count_of(self.ply, 'ply')}{where}: {status}>"
+        return f"<{self.game.name} after {count_of(self.ply, 'ply')}{' from a board' * self.is_set_up}: {status}>"
 
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)

@@ -30,6 +30,7 @@ from alphazero.storage.kernel_cache import cached, needs_compiling
 logger = logging.getLogger(__name__)
 DIE = 2
 """Is added to `to_play` of a search's node where a die is due."""
+NO_POINTS = np.uint64(0)
 LONGEST_LABEL = 60
 """Characters of a game's name in those of its compiled code, after which files are named."""
 TERMINAL_STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -50,9 +51,11 @@ chance: Any
 settle: Any
 roll_dice: Any
 terminal_points: Any
+gained: Any
 NUM_SYMMETRIES: int
 LOW_SCORE: float
 HIGH_SCORE: float
+POINTS_WORD: int
 
 
 def _init_states(states):
@@ -225,14 +228,14 @@ def _guess(states, guesses):
 def _to_canonical(state, image, canonical):
     """Writes the smallest of the state's mirror images to `canonical uint64[K]`; returns by which symmetry it is one.
 
-    `image uint64[K]` is scratch space.
+    It has none of the points so far. `image uint64[K]` is scratch space.
     """
     chosen = 0
     for word in range(len(state)):
-        canonical[word] = state[word]
+        canonical[word] = state[word] if word != POINTS_WORD else NO_POINTS
     for symmetry in range(1, NUM_SYMMETRIES):
         for word in range(len(state)):
-            image[word] = state[word]
+            image[word] = state[word] if word != POINTS_WORD else NO_POINTS
         transform(image, symmetry)
         for word in range(len(state)):
             if image[word] != canonical[word]:
@@ -324,13 +327,17 @@ class BoundRules:
         self._name, self._compiled = game.name, game.compiled
         rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
         self.scope: dict[str, Any] = {
-            "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]), **rules,
+            "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]),
+            "POINTS_WORD": -1 if game.points_word is None else game.points_word, **rules,
         }  # fmt: skip
         if game.score:
             self.scope |= {"terminal_points": self.scope["terminal_value"], "LOW_SCORE": float(game.score.low)}
             self.scope["HIGH_SCORE"] = float(game.score.high)
             self.scope["terminal_value"] = bound(_scaled_score, self.scope)
+        self.scope["gained"] = _nothing if game.points_word is None else bound(_gained, self.scope)
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
+        if game.num_players == 1:
+            self.scope["mover"] = _alone
         self.scope["roll_dice"] = bound(_roll_dice, self.scope) if "chance" in rules else _no_dice
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
@@ -396,7 +403,8 @@ def _bind_rules(game: Game) -> BoundRules:
     if not game.compiled:
         return BoundRules(game)
     rules = tuple(rule_functions(game.rules).values())
-    key = game.name, len(game.symmetries[1]), fingerprint(*rules), *map(id, rules)  # what is kept has them: ids stay
+    numbers = len(game.symmetries[1]), game.num_players, game.score, game.points_word
+    key = game.name, numbers, fingerprint(*rules), *map(id, rules)  # what is kept has them: ids stay
     with _keeping:
         if key not in _kept_rules:
             if len(_kept_rules) == MOST_RULES:
@@ -449,8 +457,9 @@ class Kernels:
 
     @functools.cached_property
     def canonicalize(self) -> Kernel | None:
-        """None if the game has no `transform`, or nothing to transform."""
-        if self.game.rules.transform is None or len(self.game.symmetries[1]) == 1:
+        """None if the network sees all states as they are."""
+        has_images = self.game.rules.transform is not None and len(self.game.symmetries[1]) > 1
+        if not has_images and self.game.points_word is None:
             return None
         return self.bind(_canonicalize, _to_canonical)
 
@@ -640,10 +649,26 @@ def _alternate(state, alternating):
     return alternating
 
 
+def _alone(state, alternating):
+    return 0
+
+
 def _scaled_score(state):
-    """`Score.value` of the points at the end."""
-    points = min(max(terminal_points(state), LOW_SCORE), HIGH_SCORE)
-    return 2.0 * (points - LOW_SCORE) / (HIGH_SCORE - LOW_SCORE) - 1.0
+    """`Score.value` of the points that the end brings, without those that `points_word` has counted."""
+    points = float(terminal_points(state))
+    if POINTS_WORD >= 0:
+        points -= float(np.int64(state[POINTS_WORD]))
+    return min(max(points, LOW_SCORE), HIGH_SCORE) / max(-LOW_SCORE, HIGH_SCORE)
+
+
+def _gained(before, after):
+    """The value of the points that `points_word` has counted from one state to a later one."""
+    points = np.int64(after[POINTS_WORD]) - np.int64(before[POINTS_WORD])
+    return float(points) / max(-LOW_SCORE, HIGH_SCORE)
+
+
+def _nothing(before, after):
+    return 0.0
 
 
 def _no_heuristic(state):

@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero.errors import GameError, LawBroken, quote
 from alphazero.game.game import Game
-from alphazero.game.rules import Rules, Score
+from alphazero.game.rules import Rules, Score, points_so_far, without_points
 
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
@@ -212,11 +212,19 @@ class Laws(Questions):
         )
         law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
         self.must(_is_size(sizes[1]) and (sizes[0] == 0 or _is_size(sizes[0])), law)
-        law = "`num_players` must be 2: games for one or for more cannot be learned yet"
-        self.must(self.game.num_players == 2, law)
+        self.must(self.game.num_players in (1, 2), "`num_players` must be 1 or 2: games for more cannot be learned yet")
+        alone, score, word = self.game.num_players == 1, self.game.score, self.game.points_word
         law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
-        score = self.game.score or Score(-1, 1)
-        self.must(isinstance(score, Score) and 0 < score.high == -score.low < math.inf, law)
+        law = "a game for one needs a `score`: a Score of two finite numbers, the lower first" if alone else law
+        given = Score(-1, 1) if score is None and not alone else score
+        self.must(
+            isinstance(given, Score)
+            and -math.inf < given.low < given.high < math.inf
+            and (alone or given.high == -given.low),
+            law,
+        )
+        law = "`points_word` must be None, or in a game for one the index of a word of the state"
+        self.must(word is None or (alone and word in range(self.game.state_words)), law)
 
     def permutations(self) -> tuple[np.ndarray, np.ndarray]:
         """The declared permutations of cells and of actions."""
@@ -240,7 +248,8 @@ class Laws(Questions):
         return states[0], self.mover(states[0], 0)
 
     def mover(self, state: np.ndarray, alternating: int) -> int:
-        return alternating if self.rules.to_play is None else int(self.ask("to_play", state, alternating))
+        asked = self.rules.to_play is not None and self.game.num_players > 1
+        return int(self.ask("to_play", state, alternating)) if asked else self.game.mover(state, alternating)
 
     def facts(self, state: np.ndarray, player: int) -> Facts:
         """The answers of the rules about a position; what they write must not depend on what the arrays held before."""
@@ -252,9 +261,11 @@ class Laws(Questions):
             value = float(self.ask("terminal_value", state, player))
             score = self.game.score
             allowed = value in (-1, 0, 1) if score is None else score.low <= value <= score.high
+            allowed = math.isfinite(value) if self.game.num_players == 1 else allowed
             law = "-1, 0 or 1" if score is None else f"{score.low:g} to {score.high:g} {score.unit}"
             law = f"`terminal_value` must give {law} for the player to move; it gave {value:g}"
             self.must(allowed, law, state, player)
+            value -= float(points_so_far(state, self.game.points_word))
             value = value if score is None else float(np.float32(score.value(value)))  # as compiled rules give it
         else:
             masks[1] = True
@@ -265,7 +276,14 @@ class Laws(Questions):
             self.must(masks.any(), law, state, player)
             if self.rules.heuristic is not None:
                 self.ask("heuristic", state, player)
-        return Facts(over, self.mover(state, player), value, masks[0], planes)
+        found = Facts(over, self.mover(state, player), value, masks[0], planes)
+        word = self.game.points_word
+        if word is not None and state[word]:  # what the network sees
+            without = self.facts(without_points(state, word), player)
+            same = without.is_terminal == over and np.array_equal(without.legal, found.legal)
+            law = "nothing but the result may depend on the points so far, which `points_word` counts"
+            self.must(same and np.array_equal(without.observe, planes), law, state, player)
+        return found
 
     def play(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
         """The state after an action, the same each time."""
@@ -329,7 +347,8 @@ class Laws(Questions):
     def both_move(self) -> None:
         """Each player has had a turn in the games that were played."""
         law = "`to_play` must give both players their turns; one of them never moved: a game has two players"
-        self.must({player for _, player, _ in self.visited} >= {0, 1}, law)
+        seats = set(range(self.game.num_players))
+        self.must({player for _, player, _ in self.visited} >= seats, law)
 
 
 def _digest(values: np.ndarray) -> bytes:

@@ -49,15 +49,17 @@ class GameRecord:
     """The seed of the match."""
     forfeit: Text = ""
     """The player who gave the game up before its end, and the reason; "" if nobody did."""
+    others: Texts = ()
+    """In a game for one, all moves of the second contestant, who had the same dice; the other moves are the first's."""
 
     def __repr__(self) -> str:
         (first, second), plies = map(shorten, self.contestants), count_of(len(self.opening) + len(self.moves), "ply")
         return f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} in {plies}>"
 
-    def positions(self, game: Game) -> list[Position]:
-        """All positions from the start to the end; raises IllegalAction."""
+    def positions(self, game: Game, second: bool = False) -> list[Position]:
+        """All positions from the start to the end; raises IllegalAction. `second`: those of `others`."""
         found = [game.start()]
-        for word in (*self.opening, *self.moves):
+        for word in self.others if second else (*self.opening, *self.moves):
             found.append(found[-1].play(found[-1].parse(word)))
         return found
 

@@ -5,29 +5,36 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 
 @dataclass(frozen=True)
 class Score:
     """The meaning of `terminal_value` in a game with points.
 
     >>> Score(-3, 3).value(2), Score(-3, 3).points(0.5)
-    (0.6666666666666667, 1.5)
+    (0.6666666666666666, 1.5)
     """
 
     low: float
-    """The fewest points, which are minus the highest: one player wins what the other loses."""
+    """The fewest points; minus the highest in a game for two, where one player wins what the other loses."""
     high: float
-    """The most points; more count as so many."""
+    """The most points; more are won, but the network and the search take them for so many."""
     unit: str = "points"
     """Their name for people."""
 
     def value(self, points: float) -> float:
-        """The points on the scale from -1 to 1."""
-        return 2.0 * (min(max(points, self.low), self.high) - self.low) / (self.high - self.low) - 1.0
+        """The points on the scale from -1 to 1, where no points are 0."""
+        return min(max(points, self.low), self.high) / self.size
 
     def points(self, value: float) -> float:
         """The points that a value from -1 to 1 stands for."""
-        return self.low + (value + 1.0) / 2.0 * (self.high - self.low)
+        return value * self.size
+
+    @property
+    def size(self) -> float:
+        """The points of the value 1."""
+        return max(-self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -66,7 +73,7 @@ class Rules:
     """`is_terminal(state)`: the game is over."""
     terminal_value: Callable[..., float]
     """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only.
-    In a game with a `score` the points of that player."""
+    In a game with a `score` the points of that player, all that the game has brought."""
     observe: Callable[..., None]
     """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
     to_play: Callable[..., int] | None = None
@@ -83,3 +90,17 @@ class Rules:
     settle: Callable[..., None] | None = None
     """`settle(state, outcome)` puts an outcome of the die, 0 to n-1, into effect in place. Another die may be due then.
     Where players alternate, the player to move stays the same."""
+
+
+def points_so_far(states: np.ndarray, points_word: int | None) -> np.ndarray:
+    """The points `float64[...]` that the `points_word` of a game counts in `uint64[..., K]`; 0 where it is None."""
+    counted = np.zeros_like(states[..., 0]) if points_word is None else states[..., points_word]
+    return counted.astype(np.int64).astype(np.float64)
+
+
+def without_points(state: np.ndarray, points_word: int | None) -> np.ndarray:
+    """A copy of the state with no points so far."""
+    state = state.copy()
+    if points_word is not None:
+        state[points_word] = 0
+    return state

@@ -46,6 +46,8 @@ class Findings:
     """Plies of each game."""
     branching: list[int] = field(default_factory=list)
     """Legal actions of each position that is not over."""
+    points: list[float] = field(default_factory=list)
+    """The points of each game, in a game for one; other games have `outcomes`."""
     outcomes: Counter[int] = field(default_factory=Counter)
     """Games by their outcome for the first player."""
     last_mover_won: list[bool] = field(default_factory=list)
@@ -122,13 +124,17 @@ class Check(Laws):
             read = self.call("split_moves", lambda: list(self.game.split_moves(written)))
             self.must(read == words, f"`split_moves` must find the words of `format_action` in {quote(written)}")
         value, ended = facts.terminal_value, "draw"
-        if value:
+        if self.game.num_players == 1:
+            findings.points.append(float(self.rules.terminal_value(state.copy())))
+            ended = f"{findings.points[-1]:g} {self.game.score.unit if self.game.score else 'points'}"
+        elif value:
             winner = player if value > 0 else 1 - player
             findings.last_mover_won.append(winner == before)
             ended = f"player {winner + 1} has won"
         drawn = f"{self.write(self.line)}\n{self.game.render(state.copy(), player)}\n{ended}"
         findings.example = findings.example or drawn
-        findings.outcomes[int(np.sign(value if player == 0 else -value))] += 1
+        if self.game.num_players > 1:
+            findings.outcomes[int(np.sign(value if player == 0 else -value))] += 1
         findings.lengths.append(plies)
         if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
             findings.cut.append(findings.num_games)

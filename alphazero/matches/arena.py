@@ -2,6 +2,8 @@
 
 Games 2i and 2i + 1 start from the same random opening with the players swapped, so that neither the opening nor the
 right to begin favours anyone. Openings are distinct positions as long as the game has them.
+
+In a game for one, each contestant plays every game by itself, with the same dice; who has more points wins.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from alphazero.errors import EvaluationError, IllegalAction, Stopped, count_of, 
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length, kernels_of
 from alphazero.matches.openings import Openings, balance_of, choose_openings, warn_of_few
-from alphazero.matches.result import MatchResult
+from alphazero.matches.result import Ended, MatchResult, compared
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
@@ -130,15 +132,20 @@ class Arena:
         self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
         self._seed = seed
         numbers = range(num_games) if numbers is None else numbers
-        self._waiting: Iterator[int] = iter(numbers)
-        rows = side_by_side(self._players, len(numbers))
+        self._alone = kernels.game.num_players == 1
+        boards = [2 * number + index for number in numbers for index in (0, 1)] if self._alone else numbers
+        self._waiting: Iterator[int] = iter(boards)
+        """The games to begin; in a game for one 2i and 2i + 1 are the first and the second contestant's game i."""
+        rows = side_by_side(self._players, len(boards))
         self._games = np.full(rows, -1, np.int64)  # -1: no game
         self._states = kernels.start_states(rows)
         self._to_play = np.zeros(rows, np.int8)
         self._plies = np.zeros(rows, np.int64)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
-        self._finished: list[tuple[int, tuple[int, ...], int, tuple[float, float], str]] = []
-        """Number, actions, outcome, seconds and forfeit of each game, in the order of the numbers."""
+        self._finished: list[Ended] = []
+        """In the order of the numbers."""
+        self._waits: dict[int, Ended] = {}
+        """In a game for one, the games that the other contestant has not finished yet."""
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
         self._game_seconds = np.zeros((max(numbers, default=-1) + 1, 2))
 
@@ -222,7 +229,7 @@ class Arena:
         taken = time.perf_counter() - begin
         if num_answers := int(answered.sum()):
             self._seconds[index] += taken
-            self._game_seconds[games[answered], index] += taken / num_answers
+            self._game_seconds[games[answered] // 2 if self._alone else games[answered], index] += taken / num_answers
             self._moves[index] += num_answers
         legal_masks, last = self._kernels.describe_all(states)[0], self._kernels.game.num_actions - 1
         legal = (actions == actions.clip(0, last)) & legal_masks[np.arange(len(rows)), actions.clip(0, last)]
@@ -261,17 +268,31 @@ class Arena:
 
     def _finish(self, row: int, outcome: int, forfeit: str = "") -> None:
         """Moves a finished game out of its row."""
-        game = int(self._games[row])
-        first, second = self._game_seconds[game].tolist()
-        insort(self._finished, (game, tuple(self._actions[row]), outcome, (first, second), forfeit))
+        number, game, earned = int(self._games[row]), self._kernels.game, (0.0, 0.0)
+        if game.score and not forfeit:
+            points = float(game.plain_rules.terminal_value(self._states[row]))
+            earned = (points, 0.0 if self._alone else -points)
+            if self._contestants_to_move()[row] == 1:
+                earned = earned[1], earned[0]
         self._games[row] = -1
+        ended = Ended(number, tuple(self._actions[row]), outcome, (0.0, 0.0), forfeit, earned)
+        if self._alone:
+            other = self._waits.pop(number // 2, None)
+            if other is None:
+                self._waits[number // 2] = ended
+                return
+            ended = compared(*sorted((ended, other)))
+        first, second = self._game_seconds[ended.number].tolist()
+        insort(self._finished, ended._replace(seconds=(first, second)))
 
     def result(self) -> MatchResult:
         """The games so far."""
-        games, actions, outcomes, seconds, forfeits = zip(*self._finished, strict=True) if self._finished else [()] * 5
+        games, actions, outcomes, seconds, forfeits, earned, others = (
+            zip(*self._finished, strict=True) if self._finished else [()] * 7
+        )
         return MatchResult(
             games, actions, outcomes, (self._moves[0], self._moves[1]), (self._seconds[0], self._seconds[1]), seconds,
-            self._opening_of(0).ply, forfeits,
+            self._opening_of(0).ply, forfeits, earned if self._kernels.game.score else (), others,
         )  # fmt: skip
 
 
@@ -286,6 +307,9 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
         for result in match:
             if result.num_games > so_far.num_games:
                 winner = {1: f"{first.name} wins", -1: f"{second.name} wins", 0: "a draw"}[result.outcomes[-1]]
+                if game.num_players == 1:
+                    first_points, second_points = result.earned[-1]
+                    winner = f"{first_points:,g} and {second_points:,g} points, so {winner}"
                 print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
             so_far = result
     except HumanLeft:
@@ -315,8 +339,10 @@ def play_in_time(
     deadline, over = time.monotonic() + seconds, MatchResult((), (), (), (0, 0), (0.0, 0.0))
     try:
         with _interrupting((first, second), deadline, stop):
+            each = 2 if kernels.game.num_players == 1 else 1  # boards
             while num_games:
-                rows, begin, moves_before, judged = side_by_side((first, second), num_games), 0.0, 0, num_games <= 2
+                rows = side_by_side((first, second), each * num_games)
+                begin, moves_before, judged = 0.0, 0, num_games <= 2
                 fewer = 0
                 for result in Arena(kernels, first, second, num_games, seed):
                     now, moves = time.monotonic(), sum(result.moves) - moves_before
@@ -327,7 +353,7 @@ def play_in_time(
                     elif not judged and moves >= PLIES_TO_JUDGE * rows:
                         judged, expected = True, (now - begin) / moves * plies_per_game * rows
                         if begin + expected > deadline:
-                            fewer = max(2, int(rows * SHARE * (deadline - now) / expected) // 2 * 2)
+                            fewer = max(2, int(rows * SHARE * (deadline - now) / expected) // (2 * each) * 2)
                             break
                     over = result
                     passed = 1 - (deadline - now) / seconds if seconds < math.inf else 0.0

@@ -87,6 +87,8 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
 
 def describe_openings(kind: str, plies: int, game: Game) -> str:
     """A sentence that says how the games of a match began; `plies` as in `MatchResult.opening_plies`."""
+    if game.num_players == 1:
+        return "Both play each game by themselves" + ", with the same dice, ply by ply." * (game.num_outcomes > 0)
     if game.num_outcomes:
         return "Every game begins at the start position. The two games of each pair have the same dice, ply by ply."
     if plies == 0:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from alphazero.errors import count_of
 from alphazero.game import Game
@@ -43,6 +46,10 @@ class MatchResult:
     """Random plies at the start of every game."""
     forfeits: tuple[str, ...] = ()
     """For each game the reason of the loser who gave it up; "" if it was played to its end."""
+    earned: tuple[tuple[float, float], ...] = ()
+    """For each game the points of both contestants, if the game has a `score`."""
+    others: tuple[tuple[int, ...], ...] = ()
+    """For each game, in a game for one, the actions of the second contestant, who had the same dice; else nothing."""
 
     @property
     def num_games(self) -> int:
@@ -88,7 +95,8 @@ class MatchResult:
         kept = slice(in_a_row - in_a_row % 2)
         return replace(
             self, numbers=self.numbers[kept], actions=self.actions[kept], outcomes=self.outcomes[kept],
-            game_seconds=self.game_seconds[kept], forfeits=self.forfeits[kept],
+            game_seconds=self.game_seconds[kept], forfeits=self.forfeits[kept], earned=self.earned[kept],
+            others=self.others[kept],
         )  # fmt: skip
 
     def decides(self, threshold: float, num_games: int) -> bool:
@@ -129,6 +137,12 @@ class MatchResult:
         """Fewer than half of the games differ, so intervals, which take all for different ones, are too narrow."""
         return 2 * self.distinct_games < self.num_games
 
+    def mean_points(self, contestant: int) -> tuple[float, float]:
+        """The mean of a contestant's points a game, and the half of its 95% interval (by the normal distribution)."""
+        points = np.array([earned[contestant] for earned in self.earned])
+        error = points.std(ddof=1) / len(points) ** 0.5 if len(points) > 1 else math.inf
+        return float(points.mean()), 1.96 * float(error)
+
     @property
     def ms_per_move(self) -> tuple[float, float]:
         """Milliseconds that each contestant took for an action, on average over its batches."""
@@ -142,6 +156,28 @@ class MatchResult:
             "wins": self.wins, "draws": self.draws, "losses": self.losses,
             "score": self.score, "score_interval": list(self.score_interval),
         }  # fmt: skip
+
+
+class Ended(NamedTuple):
+    """A finished game; the fields are those of `MatchResult`."""
+
+    number: int
+    actions: tuple[int, ...]
+    outcome: int
+    seconds: tuple[float, float]
+    forfeit: str
+    earned: tuple[float, float]
+    others: tuple[int, ...] = ()
+
+
+def compared(first: Ended, second: Ended) -> Ended:
+    """One game of a match in a game for one: who has more points has won."""
+    earned = first.earned[0], second.earned[1]
+    outcome = first.outcome if first.forfeit else second.outcome
+    if not (first.forfeit or second.forfeit):
+        outcome = (earned[0] > earned[1]) - (earned[0] < earned[1])
+    forfeit = first.forfeit or second.forfeit
+    return Ended(first.number // 2, first.actions, outcome, (0.0, 0.0), forfeit, earned, second.actions)
 
 
 # --- the report ---
@@ -162,18 +198,24 @@ def records_of(
 ) -> list[GameRecord]:
     """The games of a match in the order of their numbers, without those whose numbers are in `kept`."""
     found = []
-    for number, actions, outcome, seconds, forfeit in zip(
-        result.numbers, result.actions, result.outcomes, result.game_seconds, result.forfeits, strict=True
-    ):
+    none = [()] * result.num_games
+    for number, actions, outcome, seconds, forfeit, others in zip(
+        result.numbers, result.actions, result.outcomes, result.game_seconds, result.forfeits, result.others or none,
+        strict=True,
+    ):  # fmt: skip
         if number in kept:
             continue
         words = words_of(game.start(), actions)
         seconds = round(seconds[0], 6), round(seconds[1], 6)  # as a file has them: what is said once is said again
         opening, moves = tuple(words[: result.opening_plies]), tuple(words[result.opening_plies :])
-        names = contestants
+        names, other_words = contestants, tuple(words_of(game.start(), others))
         if number % 2 == 1:
             names, outcome, seconds = names[::-1], -outcome, seconds[::-1]
-        found.append(GameRecord(loaded_as, number, names, opening, moves, RESULTS[outcome], seconds, seed, forfeit))
+            if others:
+                opening, moves, other_words = other_words[: len(opening)], other_words[len(opening) :], tuple(words)
+        found.append(
+            GameRecord(loaded_as, number, names, opening, moves, RESULTS[outcome], seconds, seed, forfeit, other_words)
+        )
     return found
 
 
@@ -205,13 +247,26 @@ def describe(
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
         f"Elo difference  {elo:+z.0f} ({elo_low:+z.0f} to {elo_high:+z.0f})\n"
         f"superiority     {show_share(superiority(result.wins, result.losses))} likely that the first is the stronger\n"
-        f"distinct games  {result.distinct_games}{REPEATED * result.repeats_itself}\n"
+        + _describe_points(game, result)
+        + f"distinct games  {result.distinct_games}{REPEATED * result.repeats_itself}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
         + (f"\nSPRT            {describe_test(test, contestants[0], result)}" if test else "")
         + f"\n{describe_openings(openings, result.opening_plies, game)}"
         + (f"\n{ENDED}" if test and test.verdict(result.pairs) else "")
     )
+
+
+def _describe_points(game: Game, result: MatchResult) -> str:
+    """The line on points, in a game with a score."""
+    if game.score is None:
+        return ""
+    sides = (0, 1) if game.num_players == 1 else (0,)
+    means = []
+    for mean, error in map(result.mean_points, sides):
+        digits = max(0, 1 - math.floor(math.log10(error))) if 0 < error < math.inf else 2
+        means.append(f"{mean:,.{digits}f} ± {error:,.{digits}f}")
+    return f"points a game   {' and '.join(means)} ({game.score.unit}, 95% interval)\n"
 
 
 def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
@@ -266,6 +321,10 @@ def as_json(
         "openings": openings,
         "opening_plies": result.opening_plies,
     }
+    for contestant, side in zip(found["contestants"], (0, 1), strict=True):
+        if result.earned:
+            mean, error = result.mean_points(side)
+            contestant |= {"points": mean, "points_interval": finite((mean - error, mean + error))}
     if test:
         verdict = test.verdict(result.pairs)
         found["sprt"] = {

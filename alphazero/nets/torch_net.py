@@ -93,6 +93,8 @@ class TorchNet(NeuralNet):
             given = f"{type(game).__name__} and a {type(module).__name__}"
             raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
         self.device = torch.device("cpu")
+        self.for_one = game.num_players == 1
+        """The values stand for points, which have no natural scale."""
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
         check_module(module, self._example, game.num_actions)

@@ -37,6 +37,7 @@ logger = logging.getLogger(__name__)
 MOST_THREADS = 4
 """More threads are not used: each passes through the network in Python, under one lock. On two cores a step of 2x32
 takes 33 ms with two threads, 56, 120 and 251 with 4, 8 and 16 (docs/log.md); on more cores it is not measured."""
+LEAST_VARIANCE = 1e-6
 PATIENCE = timedelta(minutes=10)
 """The time that a process waits for the others that learn with it."""
 
@@ -166,6 +167,8 @@ class TorchTrainer(Trainer):
             logits, value = forward(replica, observations.contiguous(memory_format=self.net.layout))
         share = len(values) / len(batch.value_targets)
         found = [share * loss for loss in losses(logits.float(), value.float(), masks, policies, values)]
+        if self.net.for_one:  # in units of the differences within the batch
+            found[1] = found[1] / (batch.value_targets.var() + LEAST_VARIANCE)
         gradients = torch.autograd.grad(found[0] + found[1], self.parameters, allow_unused=True)
         if not self._tried and replica is self.replicas[0]:
             _check_used(self.module, gradients)

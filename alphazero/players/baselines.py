@@ -27,6 +27,7 @@ is_terminal: Any
 terminal_value: Any
 mover: Any
 heuristic: Any
+gained: Any
 chance: Any
 settle: Any
 go_down: Any
@@ -214,7 +215,8 @@ def _action_means(states, dice, legal_mask, values):
                     is_last = over or at + 1 == len(dice.counts)  # a game may have more dice in a row than it says
                     dice.counts[at], dice.shown[at] = 0 if is_last else chance(state, dice.probabilities[at]), -1
                 if dice.counts[at] == 0:
-                    value = dice.masses[at] * (3.0 * terminal_value(state) if over else heuristic(state))
+                    value = 3.0 * terminal_value(state) if over else heuristic(state)
+                    value = dice.masses[at] * (value + 3.0 * gained(states[i], state))
                     values[i, action] += value if dice.movers[at] == player else -value
                 dice.shown[at] += 1
                 if dice.shown[at] >= dice.counts[at]:

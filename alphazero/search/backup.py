@@ -175,22 +175,22 @@ def finish_visit(tree, b, node, action, child, value):
 
 
 @inlined
-def backup(tree, b, leaf, value, announced, prove, dice):
+def backup(tree, b, leaf, value, settings):
     """Adds `value`, which is for the player to move at `leaf`, to every action between the leaf and the root.
 
     This is the only place that changes the sign: from child to parent, where `to_play` differs. A proven child may
-    prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008). With `announced`, the walk
-    has counted its visits on the way down. What a die backs up is by how much the sum of its values has grown, so that
-    the means above follow its own.
+    prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008). With several leaves a
+    step, the walk has counted its visits on the way down. What a die backs up is by how much the sum of its values has
+    grown, so that the means above follow its own.
     """
     node = leaf
-    exact = prove and tree.proven[b, leaf] < UNPROVEN
+    exact = settings.prove and tree.proven[b, leaf] < UNPROVEN
     while node != ROOT:
         parent, action = tree.parent[b, node], tree.action[b, node]
         if (tree.to_play[b, parent] ^ tree.to_play[b, node]) & 1:
             value = -value
         die, before = tree.to_play[b, parent] >= DIE, tree.node_value[b, parent]
-        if announced:
+        if settings.leaves_per_step > 1:
             finish_visit(tree, b, parent, action, node, value)
         else:
             add_visit(tree, b, parent, action, value)
@@ -202,7 +202,10 @@ def backup(tree, b, leaf, value, announced, prove, dice):
             if exact:
                 tree.proven[b, parent] = known
                 value = np.float32(known)
-        if dice and not exact:
+        if settings.alone and not die:
+            tree.lowest[b] = min(tree.lowest[b], tree.q[b, parent, action])
+            tree.highest[b] = max(tree.highest[b], tree.q[b, parent, action])
+        if settings.dice and not exact:
             mean = weigh_outcomes(tree, b, parent) if die else weigh_actions(tree, b, parent)
             tree.node_value[b, parent] = rounded_product(tree.node_visits[b, parent], mean)
             value = tree.node_value[b, parent] - before
@@ -217,6 +220,16 @@ def undo(tree, b, node):
         tree.visits[b, parent, action] -= 1  # the pending walk itself is still counted, so at least 1 is left
         tree.in_flight[b, node] -= 1
         node = parent
+
+
+@inlined
+def gained(tree, b, node, settings):
+    """The value of the points between the root and a node, which `points_word` counts."""
+    if settings.points_word < 0:
+        return ZERO
+    at = settings.points_word
+    points = np.int64(tree.states[b, node, at]) - np.int64(tree.states[b, ROOT, at])
+    return rounded_product(np.float32(points), settings.value_of_point)
 
 
 @inlined
@@ -236,17 +249,18 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         known = tree.proven[b, leaf]
         value = tree.raw_value[b, leaf] if known == BETWEEN else np.float32(known)
     elif walks.terminal[i]:
-        value = tree.raw_value[b, leaf] = walks.results[i]
-        tree.proven[b, leaf] = np.int8(value) if value == np.float32(np.int8(value)) else BETWEEN
+        value = tree.raw_value[b, leaf] = walks.results[i] + gained(tree, b, leaf, settings)
+        whole = value == np.float32(np.int8(value)) and not settings.alone
+        tree.proven[b, leaf] = np.int8(value) if whole else BETWEEN
         tree.node_visits[b, leaf] = ZERO
     elif settings.dice and walks.chances[i, 0] > ZERO:
         # not yet opened, as by rules that are not compiled: the simulation goes on through it in the next step
         open_die(tree, b, leaf, walks.chances[i])
         return 0
     else:
-        value = answers.values[j]
+        value = answers.values[j] + gained(tree, b, leaf, settings)
         expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)
         evaluated = 1
-    backup(tree, b, leaf, value, settings.leaves_per_step > 1, settings.prove, settings.dice)
+    backup(tree, b, leaf, value, settings)
     tree.remaining[b] -= 1
     return evaluated

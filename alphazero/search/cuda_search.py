@@ -11,7 +11,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers, make_dice_buffers
 from alphazero.search.cuda_memory import SIMULATED, open_cuda
-from alphazero.search.mcts import SearchConfig, SearchResult, check_dice, movers_and_actions
+from alphazero.search.mcts import SearchConfig, SearchResult, movers_and_actions
 from alphazero.search.tree import Memory, Tree, make_tree, room_of
 
 cuda_kernels = functools.cache(CudaKernels)
@@ -31,7 +31,7 @@ class CudaSearch:
         self.num_trees, self._num_kept = num_trees, config.num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
-        self._settings = config.kernel_settings._replace(dice=check_dice(kernels.game, config))
+        self._settings = config.settings_for(kernels.game)
         try:
             self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)
             self._dice = make_dice_buffers(kernels, self.tree, self._memory)

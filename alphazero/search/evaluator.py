@@ -73,7 +73,8 @@ class Evaluator:
     def __init__(self, kernels: Kernels, net: NeuralNet, cache_size: int = 1 << 20, sees_wins: bool = False):
         check_range("the cache size", cache_size, 0)
         self.kernels, self.net = kernels, net
-        sees_wins = sees_wins and kernels.game.compiled  # rules that run as Python take longer than the network
+        # rules that run as Python take longer than the network
+        sees_wins = sees_wins and kernels.game.compiled and kernels.game.num_players > 1
         self.num_requests = 0
         """Positions that the search asked for."""
         self.num_evaluations = 0

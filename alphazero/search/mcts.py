@@ -102,6 +102,21 @@ class SearchConfig:
             draws_gumbel=halves and self.noise_fraction > 0,
             prove=self.prove,
             dice=False,
+            alone=False,
+            points_word=-1,
+            value_of_point=np.float32(0.0),
+        )
+
+    def settings_for(self, game: Game) -> KernelSettings:
+        """`kernel_settings` for a game; raises InvalidSetting for what a search with dice, or for one, cannot do."""
+        if (game.num_outcomes or game.num_players == 1) and (self.keeps_subtree or self.leaves_per_step > 1):
+            kind = "has dice" if game.num_outcomes else "is for one player"
+            raise InvalidSetting(f"the search of {game.name}, which {kind}, keeps no subtree and takes a leaf a step")
+        return self.kernel_settings._replace(
+            dice=game.num_outcomes > 0,
+            alone=game.num_players == 1,
+            points_word=-1 if game.points_word is None else game.points_word,
+            value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )
 
 
@@ -144,11 +159,10 @@ class Search:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
-        game, dice = kernels.game, check_dice(kernels.game, config)
+        game, settings = kernels.game, config.settings_for(kernels.game)
         nodes_each, width = room_of(game)
         num_nodes = 1 + (config.num_nodes - 1) * nodes_each
         tree = make_tree(num_trees, num_nodes, width, game.state_words)
-        settings = config.kernel_settings._replace(dice=dice)
         self._step = make_step(tree, settings, game.num_actions, game.num_outcomes)
         self._new_index = np.zeros(num_nodes, np.int32)
         self._no_answers = LeafAnswers(
@@ -278,14 +292,6 @@ class Search:
         while self._steps_to_end:
             self.step()
         return self.read(trees)
-
-
-def check_dice(game: Game, config: SearchConfig) -> bool:
-    """The game has dice; raises InvalidSetting for what a search of them cannot do."""
-    dice = game.num_outcomes > 0
-    if dice and (config.keeps_subtree or config.leaves_per_step > 1):
-        raise InvalidSetting(f"the search of {game.name}, which has dice, keeps no subtree and takes a leaf a step")
-    return dice
 
 
 def movers_and_actions(

@@ -18,6 +18,7 @@ step: Any
 is_terminal: Any
 terminal_value: Any
 mover: Any
+gained: Any
 roll_dice: Any
 play_at_random: Any
 
@@ -55,7 +56,8 @@ def _roll_out(states, seed, state, legal_mask, probabilities, outcomes, values):
             player = mover(state, 1 - player)
             ply += 1
             player = roll_dice(state, player, combine(combine(key, CHANCE), ply), probabilities, outcomes)
-        value = terminal_value(state)
+        value = terminal_value(state) + gained(states[i], state)
+        value = min(max(value, -1.0), 1.0)
         values[i] = value if player == first else -value
 
 

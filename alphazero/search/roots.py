@@ -8,7 +8,7 @@ import numpy as np
 
 from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
-from alphazero.search.selection import complete_q, gumbel_score
+from alphazero.search.selection import complete_q, gumbel_score, spread_out
 from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
 
 TIE_BREAK = 1e-3
@@ -77,6 +77,7 @@ def prepare_root(tree, b, budget, seed, game, ply, settings):
     Sequential halving without Gumbel variates breaks ties at random.
     """
     tree.budget[b] = tree.remaining[b] = budget
+    tree.lowest[b], tree.highest[b] = np.float32(np.inf), np.float32(-np.inf)
     noise_fraction = settings.noise_fraction
     prior, target = tree.prior[b, ROOT], tree.root_prior[b]
     allowed, total, noise_sum = 0, 0.0, 0.0
@@ -209,11 +210,16 @@ def read_root(tree, b, settings, visit_counts, policy, q):
     mark_candidates(prior, proven, policy)
     value = tree.node_value[b, ROOT] / tree.node_visits[b, ROOT]
     if settings.max_considered > 0:
+        spread_out(tree, b, q, settings)
         best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], settings, policy)
+        if settings.alone:  # the values themselves again
+            complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
         # halving first visits bad actions as often as good ones, so the mean of all visits misleads
         value = improved_value(policy, q)
     else:
         best = visit_policy(prior, visits, policy)
+    if settings.alone:  # with the points along the way a sum may be a little larger
+        value = max(min(value, ONE), -ONE)
     return np.float32(tree.proven[b, ROOT]) if exact else value, best
 
 

@@ -10,6 +10,10 @@ from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import combine
 from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
 
+LEAST_SPREAD = np.float32(1e-6)
+"""Values of a tree that differ by less are taken for equal."""
+HALF = np.float32(0.5)
+
 
 @inlined
 def puct(q, prior, visits, weight):
@@ -86,6 +90,26 @@ def considered_visits(num_considered, budget, simulation):
 
 
 @inlined
+def is_spread(tree, b, settings):
+    """The game is for one, and the values of tree `b` have a lowest and a highest one: they are measured by these."""
+    return settings.alone and tree.highest[b] - tree.lowest[b] > LEAST_SPREAD
+
+
+@inlined
+def spread(tree, b, settings):
+    """The size of 1 beside the values of tree `b`: half of their range in a game for one (as in MuZero), else 1."""
+    return (tree.highest[b] - tree.lowest[b]) * HALF if is_spread(tree, b, settings) else ONE
+
+
+@inlined
+def spread_out(tree, b, values, settings):
+    """Puts `values float32[A]` on the scale from -1, the lowest of tree `b`, to 1, the highest, in a game for one."""
+    if is_spread(tree, b, settings):
+        for action in range(len(values)):
+            values[action] = (values[action] - tree.lowest[b]) / spread(tree, b, settings) - ONE
+
+
+@inlined
 def gumbel_score(prior, noise, q, most_visits, visit_offset, value_scale):
     """gumbel + logit + sigma(q) of one root action."""
     logit = np.float32(math.log(max(np.float64(prior), 1e-12)))
@@ -98,6 +122,7 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
     prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
     proven = tree.action_proven[b, ROOT]
     complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
+    spread_out(tree, b, q, settings)
     allowed, most_visits = 0, 0
     for action in range(len(prior)):
         if proven[action] == 1:
@@ -187,10 +212,11 @@ def walk(tree, b, settings, scratch, walks):
             elif settings.dice and tree.to_play[b, node] >= DIE:
                 action = choose_outcome(tree, b, node)
             else:
+                unit = spread(tree, b, settings)
                 action = choose_by_puct(
                     tree.root_prior[b] if node == ROOT else tree.prior[b, node], tree.visits[b, node],
                     tree.q[b, node], tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node],
-                    settings.c_puct, settings.fpu_reduction,
+                    settings.c_puct * unit, settings.fpu_reduction * unit,
                 )  # fmt: skip
             child = tree.child[b, node, action]
             is_new = child == UNVISITED

@@ -59,10 +59,12 @@ class Tree(NamedTuple):
     remaining: Annotated[np.ndarray, "int32[B]"]  # simulations still to come
     root_prior: Annotated[np.ndarray, "float32[B, A]"]  # the root's priors with noise
     root_gumbel: Annotated[np.ndarray, "float32[B, A]"]  # the Gumbel variates of this search
+    lowest: Annotated[np.ndarray, "float32[B]"]  # the lowest value of an action so far, in a game for one
+    highest: Annotated[np.ndarray, "float32[B]"]
 
 
 class KernelSettings(NamedTuple):
-    """The settings of a search as its kernels take them; made by `SearchConfig.kernel_settings`."""
+    """The settings of a search as its kernels take them; made by `SearchConfig.kernel_settings` for a game."""
 
     leaves_per_step: int
     c_puct: np.float32
@@ -77,6 +79,9 @@ class KernelSettings(NamedTuple):
     draws_gumbel: bool
     prove: bool
     dice: bool  # the game has some
+    alone: bool  # the game is for one: its values have no natural scale, and are those of the points from the root on
+    points_word: int  # of the states, or -1: see `Game`
+    value_of_point: np.float32
 
 
 class Walks(NamedTuple):

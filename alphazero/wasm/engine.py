@@ -351,7 +351,7 @@ class ModuleBuilder:
         placed = self.layout.placed
         self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
         quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=1)
-        self.name(QUIET_SETTINGS=quiet.kernel_settings._replace(dice=game.num_outcomes > 0))
+        self.name(QUIET_SETTINGS=quiet.settings_for(game))
         self.name(reach_leaf=self.bound(reach_leaf_through_dice if game.num_outcomes else _reach_leaf))
         self.name(settings=self.bound(_settings), opinion=self.bound(opinion or evaluate))
         self.name(evaluate=self.bound(evaluate))

@@ -28,7 +28,8 @@ def _settings():
     return KernelSettings(
         LEARNED.leaves_per_step, LEARNED.c_puct, LEARNED.fpu_reduction, scratch().considered[0], LEARNED.visit_offset,
         LEARNED.value_scale, LEARNED.prior_exponent, LEARNED.root_prior_exponent, LEARNED.noise_fraction,
-        LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove, LEARNED.dice,
+        LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove, LEARNED.dice, LEARNED.alone, LEARNED.points_word,
+        LEARNED.value_of_point,
     )  # fmt: skip
 
 
@@ -79,8 +80,7 @@ def add_moves(builder: ModuleBuilder, config: SearchConfig, simulations_per_acti
     `config` is what the net learned with. Sequential halving considers at least one action at the root for each
     `simulations_per_action`.
     """
-    learned = replace(config, noise_fraction=0.0, leaves_per_step=1).kernel_settings
-    learned = learned._replace(dice=builder.game.num_outcomes > 0)
+    learned = replace(config, noise_fraction=0.0, leaves_per_step=1).settings_for(builder.game)
     builder.name(LEARNED=learned, PER_ACTION=simulations_per_action)
     builder.name(settings=builder.bound(_settings), draw_best=builder.bound(_draw_best))
     builder.name(open_tree=builder.bound(open_tree), read_tree=builder.bound(read_tree))

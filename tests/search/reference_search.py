@@ -152,11 +152,16 @@ class ReferenceSearch:
                 self._take_back(node)
                 continue
             if is_new and node.position.terminal:
-                node.raw_value, node.pending = value_at_end(node.position), False
-                node.proven = int(node.raw_value) if node.raw_value in (-1, 0, 1) else None
+                self._end(node)
+                node.pending = False
             value = node.raw_value if node.proven is None else F(node.proven)
             self._back_up(node, value, several)
             self.remaining -= 1
+
+    def _end(self, node: Node) -> None:
+        """The game is over at the node."""
+        node.raw_value = value_at_end(node.position)
+        node.proven = int(node.raw_value) if node.raw_value in (-1, 0, 1) else None
 
     def _ask(self, nodes: list[Node]) -> None:
         for node in nodes:
@@ -182,7 +187,7 @@ class ReferenceSearch:
     def _choose(self, node: Node) -> int:
         if node is self.root and self.config.gumbel_actions:
             return self._choose_by_halving()
-        weight = F(self.config.c_puct) * F(math.sqrt(node.visits))
+        weight = F(self.config.c_puct) * self._unit() * F(math.sqrt(node.visits))
         unvisited_q = self._unvisited_q(node)
         best, best_score = -1, -math.inf
         for action, edge in node.edges.items():
@@ -193,7 +198,12 @@ class ReferenceSearch:
         return best
 
     def _unvisited_q(self, node: Node) -> F:
-        return node.value_sum / node.visits - F(self.config.fpu_reduction) * F(math.sqrt(node.visited_prior))
+        reduction = F(self.config.fpu_reduction) * self._unit()
+        return node.value_sum / node.visits - reduction * F(math.sqrt(node.visited_prior))
+
+    def _unit(self) -> F:
+        """What counts as 1 beside the values."""
+        return F(1)
 
     def _prior(self, node: Node, action: int) -> F:
         return self.root_prior[action] if node is self.root else node.edges[action].prior

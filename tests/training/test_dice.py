@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.run_folder import RunFolder
@@ -13,19 +14,21 @@ from alphazero.training.config import EvaluationConfig, SelfPlayConfig
 from alphazero.training.parts.journal import Journal
 from alphazero.training.selfplay import SelfPlay
 from alphazero.training.selfplay.shown_games import actions_of, read_shown, shown_generations
+from tests.search.test_alone import CLIMB, POINTS, SIZE
 from tests.search.test_dice import RACE, planted
 from tests.training.test_coach import TINY, checksums, figures, make_coach, run_all
 
-COIN_RACE = registry.of(RACE)
 CONFIG = replace(
     TINY, generations=2, self_play=SelfPlayConfig(games_per_generation=8, num_slots=6),
     gate=replace(TINY.gate, games=2), evaluation=EvaluationConfig(opponents=()),
 )  # fmt: skip
 
 
-def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("game", [RACE, CLIMB], ids=lambda game: game.name)
+def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, game: Game, monkeypatch: pytest.MonkeyPatch):
     """Games in progress go on with the dice that they would have had."""
-    run_all(tmp_path / "whole", CONFIG, COIN_RACE)
+    loaded = registry.of(game)
+    run_all(tmp_path / "whole", CONFIG, loaded)
     begin = Journal.begin
 
     def interrupted(journal, number):
@@ -35,16 +38,16 @@ def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path, monkeypatch: pytes
 
     monkeypatch.setattr(Journal, "begin", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        run_all(tmp_path / "run", CONFIG, COIN_RACE)
+        run_all(tmp_path / "run", CONFIG, loaded)
     monkeypatch.setattr(Journal, "begin", begin)
     with RunFolder.open(tmp_path / "run") as folder:
-        make_coach(folder, CONFIG, COIN_RACE).run()
+        make_coach(folder, CONFIG, loaded).run()
     assert checksums(tmp_path / "run") == checksums(tmp_path / "whole")
     assert figures(tmp_path / "run") == figures(tmp_path / "whole")
     thrown = 0
     for generation in shown_generations(tmp_path / "run"):
         for record in read_shown(tmp_path / "run", generation):
-            positions = record.positions(RACE)
+            positions = record.positions(game)
             assert positions[-1].terminal
             thrown += sum(bool(position.chances) for position in positions)
     assert thrown
@@ -89,3 +92,19 @@ def test_self_play_looks_at_each_action_as_often_where_there_are_few(monkeypatch
 
 def planted_anywhere(states, legal_masks):
     return legal_masks.astype(np.float32), np.zeros(len(states), np.float32)
+
+
+@pytest.mark.parametrize("td_lambda", [1.0, 0.5])
+def test_the_targets_of_a_game_for_one_are_the_points_still_to_come(td_lambda: float):
+    """By hand: G = (1 - lambda) value + lambda (points until the next ply + its G); at the end those that it brings."""
+    config = SelfPlayConfig(td_lambda=td_lambda)
+    games = SelfPlay(Kernels(CLIMB), config, SearchConfig(num_simulations=8), planted, num_slots=1, seed=1)
+    for _ in range(5):
+        samples, finished = games.play(1), games.finished_games()[0]
+        states, values = finished.states, games.past.values[0]
+        points = states[:, POINTS].astype(float)
+        target = CLIMB.plain_rules.terminal_value(states[-1]) - points[-1]
+        for ply in reversed(range(len(samples))):
+            gained = target + points[ply + 1] - points[ply]
+            target = (1 - td_lambda) * values[ply] * SIZE + td_lambda * gained
+            assert samples.values[ply] * SIZE == pytest.approx(target, abs=1e-4)

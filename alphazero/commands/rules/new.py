@@ -221,4 +221,8 @@ def describe(game: Game, findings: Findings) -> str:
         "network": "observations of {} planes, {} x {}".format(*game.observation_shape),
         "speed": speed,
     }
+    if points := findings.points:
+        mean, lowest, highest = np.mean(points), min(points), max(points)
+        lines |= {"outcomes": f"{mean:,.5g} points, {lowest:,g} to {highest:,g}", "turns": "a game for one"}
+        del lines["last mover"]
     return "\n".join(f"{name:<14}{text}" for name, text in lines.items())

@@ -14,6 +14,7 @@ import numpy as np
 
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
+from alphazero.game.rules import points_so_far
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
@@ -179,6 +180,7 @@ class SelfPlay(Worker):
         fresh = slots[terminal]
         # the result is for the player to move there; turn it to the one who made the last ply
         same = to_play[terminal] == self.to_play[fresh]
+        results = results + past.value_so_far(states)
         samples = self._samples(fresh, plies[terminal], np.where(same, results[terminal], -results[terminal]))
         for slot, last, end in zip(
             fresh[: MOST_GAMES - len(self._finished)], plies[terminal], states[terminal], strict=False
@@ -219,6 +221,7 @@ class Past:
 
     def __init__(self, game: Game, num_slots: int):
         history = num_slots, game.max_plies
+        self._game = game
         self.states = np.zeros((*history, game.state_words), np.uint64)
         self.policies = np.zeros((*history, game.num_actions), np.float32)
         self.values = np.zeros(history, np.float32)
@@ -227,7 +230,12 @@ class Past:
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays by their names in `saved_arrays`."""
-        return {f"past_{name}": array for name, array in vars(self).items()}
+        return {f"past_{name}": array for name, array in vars(self).items() if name != "_game"}
+
+    def value_so_far(self, states: np.ndarray) -> np.ndarray:
+        """The value `float32[...]` of the points along the way, which comes to what the network says of the states."""
+        points, score = points_so_far(states, self._game.points_word), self._game.score
+        return (points / score.size if score else points).astype(np.float32)
 
     def samples(
         self, slots: np.ndarray, first_plies: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray,
@@ -243,11 +251,14 @@ class Past:
         done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
         past = slots, slice(len(plies))
         explored = (self.explored[past] == 1) & (plies <= last_plies[:, None])
-        games = record(self.to_play[past], done, all_rewards, self.values[past], explored)
+        states = self.states[past]
+        so_far = self.value_so_far(states)
+        games = record(self.to_play[past], done, all_rewards, self.values[past] + so_far, explored)
         kept = games.known & (plies >= first_plies[:, None])
         games = games._replace(known=kept, z=np.where(kept, games.z, np.float32(0)))
-        targets = check_targets(targets_of(games), games)
-        samples = Samples(self.states[past][kept], self.policies[past][kept], games.z[kept], targets[kept])
+        targets = check_targets(targets_of(games), games, so_far)
+        z = games.z if self._game.points_word is None else np.clip(games.z - so_far, -1.0, 1.0)
+        samples = Samples(states[kept], self.policies[past][kept], z[kept], targets[kept])
         return samples, kept.sum(axis=1)
 
 

@@ -27,7 +27,7 @@ class Recordings(NamedTuple):
     rewards: np.ndarray
     """`float32`: the game's result where `done`, else 0."""
     values: np.ndarray
-    """`float32`: the search's value of the position."""
+    """`float32`: the search's value of the position; with the points so far, where a game has those along the way."""
     explored: np.ndarray
     """`bool`: the ply was played at random, so its result says nothing about the position."""
     known: np.ndarray
@@ -82,10 +82,13 @@ def hand_back(to_play, done, rewards, values, explored, known, td_lambda, return
             returns[i, ply], player = target, to_play[i, ply]
 
 
-def check_targets(targets: Any, games: Recordings) -> np.ndarray:
-    """The targets as `float32`; raises InvalidSetting if their shape or a known one of them is not allowed."""
+def check_targets(targets: Any, games: Recordings, so_far: Any = 0.0) -> np.ndarray:
+    """The targets as `float32`, without the value of the points so far; raises InvalidSetting if their shape or a known
+    one of them is not allowed."""
     with contextlib.suppress(TypeError, ValueError):
         array = np.asarray(targets, np.float32)
+        if np.any(so_far):  # the points may be more than the highest that count
+            array = np.clip(array - so_far, -1.0, 1.0)
         if array.shape == games.done.shape and (np.abs(array[games.known]) <= 1.0 + 1e-6).all():  # not if one is nan
             return array
     raise InvalidSetting(
