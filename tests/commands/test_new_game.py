@@ -29,17 +29,35 @@ def new_game(*argv: object) -> int:
     return run_command(new.main, [str(word) for word in argv])
 
 
-def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    assert new_game("my_game", "--folder", tmp_path) == 0
+@pytest.mark.parametrize(
+    ("flags", "words"),
+    [([], "draw"), (["--dice"], "players alternate"), (["--solo"], "a game for one")],
+    ids=["board", "dice", "solo"],
+)
+def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(
+    flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert new_game("my_game", "--folder", tmp_path, *flags) == 0
     said = capsys.readouterr().out
     assert "alphazero check" in said and "main.py" in said
-    assert len((tmp_path / "my_game.py").read_text().splitlines()) <= 80
+    text = (tmp_path / "my_game.py").read_text()
+    assert len(text.splitlines()) <= 80 and text.startswith('"""My game: ') and max(map(len, text.splitlines())) <= 120
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_my_game.py"]
+    command += ["-k", "not laws"] if flags else []  # which `check` checks below
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300)
-    assert result.returncode == 0 and "2 passed" in result.stdout, result.stdout
+    assert result.returncode == 0 and f"{1 if flags else 2} passed" in result.stdout, result.stdout
     assert run_command(new.check, [str(tmp_path / "my_game.py")]) == 0
     said = capsys.readouterr().out
-    assert "keeps all laws" in said and "warning" not in said and "compiled" in said
+    assert "keeps all laws" in said and "warning" not in said and "compiled" in said and words in said
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("flag", ["--dice", "--solo"])
+def test_a_new_game_with_a_die_is_learned(flag: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    assert new_game("thrown", "--folder", tmp_path, flag) == 0
+    argv = ["--game", str(tmp_path / "thrown.py"), "--run", str(tmp_path / "run"), *QUICKLY]
+    assert run_command(main_module.main, argv) == 0, capsys.readouterr()
+    assert "generation 1/1" in capsys.readouterr().err
 
 
 def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
@@ -61,7 +79,18 @@ def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.Captur
 
 @pytest.mark.parametrize(
     "argv",
-    [["My-Game"], ["class"], ["none"], ["numpy"], ["othello6"], ["../x"], [""], [], ["x", "--folder", "no/such"]],
+    [
+        ["My-Game"],
+        ["class"],
+        ["none"],
+        ["numpy"],
+        ["othello6"],
+        ["../x"],
+        [""],
+        [],
+        ["x", "--folder", "no/such"],
+        ["x", "--dice", "--solo"],
+    ],
 )
 def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)

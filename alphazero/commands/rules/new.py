@@ -15,6 +15,7 @@ import numpy as np
 import tyro
 
 from alphazero.catalogue import registry
+from alphazero.commands.rules.samples import SAMPLES
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, LawBroken, StorageError, count_of, quote
 from alphazero.game import Game
@@ -22,103 +23,6 @@ from alphazero.game.validator import Findings, validate
 from alphazero.invocation import command_line, quoted
 from alphazero.settings import check_ranges
 from alphazero.storage.files import atomic_write
-
-GAME = '''\
-"""TITLE: on a board of 4 x 4 squares, three of one's stones in a row or column win. Change it into your game.
-
-`state` is what the rules work on: words of 64 bits, here the stones of the player to move and of the opponent, one
-bit a square. Words stay `np.uint64`: write np.uint64(1), not 1, where they are combined. Row 0 is at the top.
-"""
-
-import numpy as np
-
-from alphazero.game import Game, Rules
-
-SIZE = 4  # up to 8: a larger board takes more words than one for each player
-LETTERS = "abcdefgh"[:SIZE]
-ONE = np.uint64(1)
-FULL = np.uint64(2 ** (SIZE * SIZE) - 1)
-# three squares in a row and in a column, the first square in a corner, and how often they fit on the board
-LINES = ((0b111, SIZE, SIZE - 2), (1 | 1 << SIZE | 1 << 2 * SIZE, SIZE - 2, SIZE))
-
-
-def has_line(stones):
-    for line, rows, columns in LINES:
-        for row in range(rows):
-            for column in range(columns):
-                squares = np.uint64(line) << np.uint64(SIZE * row + column)
-                if stones & squares == squares:
-                    return True
-    return False
-
-
-def init(state):  # the start position: write every word
-    state[0] = np.uint64(0)
-    state[1] = np.uint64(0)
-
-
-def legal(state, legal_mask):  # write every entry; not asked when the game is over
-    for square in range(SIZE * SIZE):
-        legal_mask[square] = (state[0] | state[1]) & (ONE << np.uint64(square)) == np.uint64(0)
-
-
-def step(state, action):  # play a legal action; then the state is seen by whoever moves next
-    own = state[0] | (ONE << np.uint64(action))
-    state[0] = state[1]
-    state[1] = own
-
-
-def is_terminal(state):
-    return has_line(state[1]) or state[0] | state[1] == FULL
-
-
-def terminal_value(state):  # -1, 0 or 1 for the player to move: here only the opponent can have won, by the last ply
-    return -1.0 if has_line(state[1]) else 0.0
-
-
-def observe(state, planes):  # what the network sees, all zero before: own stones, the opponent's
-    for square in range(SIZE * SIZE):
-        planes[0, square // SIZE, square % SIZE] = (state[0] >> np.uint64(square)) & ONE
-        planes[1, square // SIZE, square % SIZE] = (state[1] >> np.uint64(square)) & ONE
-
-
-class CLASS(Game):
-    name = "NAME"
-    num_actions, state_words, max_plies = SIZE * SIZE, 2, SIZE * SIZE
-    observation_shape = (2, SIZE, SIZE)  # planes, rows, columns
-    rules = Rules(init, legal, step, is_terminal, terminal_value, observe)
-
-    def render(self, state, to_play):
-        marks = ".XO" if to_play == 0 else ".OX"
-        cells = [marks[(int(state[0]) >> i & 1) + 2 * (int(state[1]) >> i & 1)] for i in range(SIZE * SIZE)]
-        rows = [" ".join(cells[SIZE * row : SIZE * (row + 1)]) for row in range(SIZE)]
-        return "\\n".join(f"{row + 1} {line}" for row, line in enumerate(rows)) + f"\\n  {' '.join(LETTERS)}"
-
-    def format_action(self, action, state):  # how people write it
-        return f"{LETTERS[action % SIZE]}{action // SIZE + 1}"
-
-    def parse_action(self, text, state):
-        return LETTERS.index(text[0]) + SIZE * (int(text[1:]) - 1)
-'''
-
-TEST = '''\
-"""Tests of NAME: run them with `pytest test_NAME.py`."""
-
-from NAME import CLASS
-
-from alphazero.game.validator import validate
-
-
-def test_it_keeps_all_laws():
-    assert validate(CLASS(), num_games=50).warnings == []
-
-
-def test_three_in_a_row_or_column_win():
-    row, column = CLASS().position("a1 a2 b1 b2 c1"), CLASS().position("a1 b1 a2 b2 c4 b3")
-    assert row.terminal and row.outcome == 1  # the first player has won
-    assert column.terminal and column.outcome == -1  # the second player has won
-    assert not CLASS().position("a1 a2 b1 b2 d1").terminal
-'''
 
 
 @dataclass(frozen=True)
@@ -129,8 +33,16 @@ class NewGameConfig:
     """The name of the game: small letters, digits and underscores, as in my_game."""
     folder: Path = Path()
     """The folder to write both files into."""
+    dice: bool = False
+    """A game for two with a die."""
+    solo: bool = False
+    """A game for one with a die, and points along the way."""
 
     def __post_init__(self) -> None:
+        if self.dice and self.solo:
+            raise InvalidSetting(
+                "--dice and --solo write two different games: give one of them (--solo has a die, too)"
+            )
         is_word = re.fullmatch(r"[a-z][a-z0-9_]*", self.name) and not keyword.iskeyword(self.name)
         found = importlib.util.find_spec(self.name) if is_word else None
         mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
@@ -151,12 +63,13 @@ class NewGameConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(NewGameConfig, argv, command="new")
+    sample = SAMPLES["solo" if config.solo else "dice" if config.dice else "board"]
     game, test = config.folder / f"{config.name}.py", config.folder / f"test_{config.name}.py"
     for path in (game, test):
         if os.path.lexists(path):
             raise StorageError(f"{path} is there already, and nothing was written; choose another name or --folder")
     words = {"CLASS": config.class_name, "NAME": config.name, "TITLE": config.name.replace("_", " ").capitalize()}
-    for path, text in ((game, GAME), (test, TEST)):
+    for path, text in zip((game, test), sample, strict=True):
         atomic_write(path, re.sub("CLASS|NAME|TITLE", lambda found: words[found[0]], text).encode())
     print(
         f"{game} and {test} are written. Change the rules, then check that the game keeps its laws:\n"
