@@ -69,6 +69,7 @@ class SearchBuffers(NamedTuple):
     root_actions: Annotated[Any, "int64[B]"]  # the action played since the last search, or -1
     games: Annotated[Any, "int64[B]"]
     plies: Annotated[Any, "int64[B]"]
+    budgets: Annotated[Any, "int32[B]"]  # simulations
     # results of the searches in trees[:n]
     visit_counts: Annotated[Any, "int32[B, W]"]
     policies: Annotated[Any, "float32[B, W]"]
@@ -231,7 +232,7 @@ def _move_roots(tree, buffers, count, num_kept):
             describe(tree.states[b, ROOT], i, buffers)
 
 
-def _prepare_roots(tree, buffers, count, budget, seed, settings):
+def _prepare_roots(tree, buffers, count, seed, settings):
     """Thread i opens the root of tree `trees[i]` if it is pending, and begins its search."""
     i = cuda.grid(1)
     if i < count:
@@ -239,7 +240,7 @@ def _prepare_roots(tree, buffers, count, budget, seed, settings):
         if tree.proven[b, ROOT] == PENDING:
             exponent = settings.root_prior_exponent
             expand(tree, b, ROOT, buffers.legal_masks[i], buffers.priors[i], buffers.values[i], exponent)
-        prepare_root(tree, b, budget, seed, buffers.games[i], buffers.plies[i], settings)
+        prepare_root(tree, b, buffers.budgets[i], seed, buffers.games[i], buffers.plies[i], settings)
 
 
 def _read_roots(tree, buffers, count, settings):

@@ -59,9 +59,11 @@ class CudaSearch:
         games: np.ndarray,
         plies: np.ndarray,
         actions: np.ndarray | None = None,
+        budgets: np.ndarray | None = None,
     ) -> None:
         """As `mcts.Search.start`, for all trees that search until the next call; other trees rest."""
         config, buffers, count = self.config, self.buffers, len(trees)
+        budgets = np.full(count, config.num_simulations, np.int32) if budgets is None else budgets
         to_play, actions = movers_and_actions(self.kernels, config, states, actions)
         if self._dice and self.kernels.find_die(states, np.empty(self.kernels.game.num_outcomes)) >= 0:
             raise IllegalAction("a die is due at a position that is to be searched: roll it first")
@@ -69,16 +71,15 @@ class CudaSearch:
             for array, rows in (
                 (buffers.trees, trees), (buffers.root_states, states), (buffers.root_to_play, to_play),
                 (buffers.root_actions, actions), (buffers.games, games), (buffers.plies, plies),
+                (buffers.budgets, budgets),
             ):  # fmt: skip
                 self._memory.write(array, rows, stream)
             self._cuda.move_roots(self.num_trees, stream, self.tree, buffers, count, self._num_kept)
             self._ask()
             self._cuda.take_roots(count, stream, self.tree, buffers, count, self.evaluate.sees_wins)
-            self._cuda.prepare_roots(
-                count, stream, self.tree, buffers, count, config.num_simulations, self.seed, self._settings
-            )
+            self._cuda.prepare_roots(count, stream, self.tree, buffers, count, self.seed, self._settings)
         self._running = trees
-        self._simulations_left = config.num_simulations
+        self._simulations_left = int(budgets.max(initial=0))
 
     def step(self) -> None:
         """Begins one simulation (or `leaves_per_step`) in every tree that has any left; returns before it is done."""

@@ -16,8 +16,8 @@ def presets(game: Game) -> dict[str, RunConfig]:
         generations=10_000,
         minutes=15,
         net=NetConfig(blocks=2, channels=32),
-        search=SearchConfig(num_simulations=8, gumbel_actions=4, gumbel_value_scale=0.1),
-        self_play=SelfPlayConfig(games_per_generation=64, num_slots=128, td_lambda=0.95),
+        search=SearchConfig(num_simulations=16, gumbel_actions=4, gumbel_value_scale=0.5),
+        self_play=SelfPlayConfig(games_per_generation=64, num_slots=128, td_lambda=0.99),
         learner=LearnerConfig(batch_size=512, sample_reuse=2),
         gate=GateConfig(enabled=False),  # one game in a hundred seeds takes longer than a generation
         evaluation=EvaluationConfig(opponents=("random", "greedy"), games=100, simulations=50),

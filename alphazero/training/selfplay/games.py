@@ -17,7 +17,7 @@ from alphazero.game.kernels import Kernels, check_length
 from alphazero.game.rules import points_so_far
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
 from alphazero.storage.arrays import Array
@@ -142,7 +142,7 @@ class SelfPlay(Worker):
         self._searching[slots] = True
         given = self.states[slots], self.games[slots], self.plies[slots], actions
         config, most = self.search.config, self.search.config.gumbel_actions
-        if not (most and self.kernels.game.num_outcomes and isinstance(self.search, Search)):
+        if not (most and self.kernels.game.num_outcomes):
             self.search.start(slots, *given)
             return
         # as many simulations for an action as where there are `most`: further ones would see the luck of single rolls
