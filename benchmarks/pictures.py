@@ -34,6 +34,7 @@ POSITIONS = {
     "othello6": "c2 d2 e3 b4 c1 f3 e4 f4 b3 a3 d5 c5",
     "pig": "roll 5 roll 6 hold roll 4",
     "backgammon": "31 8/5 6/5 66",
+    "2048": "b3=2 a1=4 down c3=2 left a2=2 down b1=2",
     "tictactoe": "b2 a1 c1 a3 a2 c2",
 }
 """The moves that lead to each position."""

@@ -52,6 +52,11 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
     return 1 if any(player.one_at_a_time for player in players) else min(num_games, SIDE_BY_SIDE)
 
 
+def boards_of(game: Game) -> int:
+    """How often each game of a match is played: in a game for one by both contestants."""
+    return 2 if game.num_players == 1 else 1
+
+
 def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile its code, so that the time does not count as thinking about its first move."""
     if not isinstance(player, FollowingPlayer):
@@ -339,7 +344,7 @@ def play_in_time(
     deadline, over = time.monotonic() + seconds, MatchResult((), (), (), (0, 0), (0.0, 0.0))
     try:
         with _interrupting((first, second), deadline, stop):
-            each = 2 if kernels.game.num_players == 1 else 1  # boards
+            each = boards_of(kernels.game)
             while num_games:
                 rows = side_by_side((first, second), each * num_games)
                 begin, moves_before, judged = 0.0, 0, num_games <= 2

@@ -21,6 +21,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.reading.moves import read_moves
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
+from alphazero.game.rules import points_so_far
 from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
 from alphazero.storage.manifest import CONFIG, generations_of, read_config
@@ -112,6 +113,8 @@ class Table:
         view, more = asdict(position.view), dict[str, Any]()
         if self.game.num_outcomes:
             view["dice"], more["rolled"] = bool(position.chances), [bool(at.chances) for at, _ in pairs]
+        if points := shown_points(position):
+            view["points"] = points
         return {
             **more, "actions": list(position.actions), "words": [at.format(action) for at, action in pairs],
             "movers": [at.to_play for at, _ in pairs], "set_up": position.is_set_up, "view": view,
@@ -150,6 +153,7 @@ class Table:
             "game": self.name,
             "title": title_of(self.game.name),
             "board": asdict(self.game.board),
+            "alone": self.game.num_players == 1,
             "players": [seat.as_fields() for seat in self.seats()],
             "oracle": self.oracle and {"how": self.oracle.how, "unit": self.oracle.unit},
             "moves_run_together": self.game.split_moves("12") != ["12"],
@@ -181,6 +185,15 @@ class Table:
             "game": self.name, "actions": list(position.actions), "opening": len(record.opening),
             "contestants": list(record.contestants), "result": record.result, "forfeit": record.forfeit,
         }  # fmt: skip
+
+
+def shown_points(position: Position) -> str:
+    """The points of the end, or in a game for one those so far, in words; "" where there are none to tell."""
+    game = position.game
+    if game.score is None or not (position.terminal or game.points_word is not None):
+        return ""
+    points = abs(position.points) if position.terminal else float(points_so_far(position.state, game.points_word))
+    return f"{points:,g} {game.score.unit}"
 
 
 def is_game(saved: str, name: str, game: Game) -> bool:

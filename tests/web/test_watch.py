@@ -336,3 +336,11 @@ def test_figures_that_are_no_numbers_are_left_out(folder, tmp_path):
     engine = Engine(Stage("tictactoe", registry.load("tictactoe"), (), runs, None, "cpu"))
     assert ask(engine, "runs")["runs"][0]["generation"] == 2
     assert [row["generation"] for row in ask(engine, "run", name="one")["rows"]] == [1, 2]
+
+
+def test_the_page_is_told_of_a_game_for_one_and_of_points():
+    table = tables.Table(Stage("2048", registry.load("2048")))
+    position = table.game.position("b3=2 b2=2 up")
+    assert table.fields()["alone"] and table.position_fields(position)["view"]["points"] == "4 points"
+    pig = tables.Table(Stage("pig", registry.load("pig")))
+    assert not pig.fields()["alone"] and "points" not in pig.position_fields(pig.game.start())["view"]

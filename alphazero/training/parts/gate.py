@@ -11,7 +11,7 @@ from typing import Any
 
 from alphazero.errors import count_of
 from alphazero.invocation import option
-from alphazero.matches.arena import get_ready, play_in_time
+from alphazero.matches.arena import boards_of, get_ready, play_in_time
 from alphazero.matches.result import MatchResult
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
@@ -36,7 +36,8 @@ def judge(run: Run, generation: Generation) -> None:
         return
     last = run.pace.is_last(generation.seconds)
     rate = lineup.rate_of_match(generation.figures)
-    wanted = run.pace.gate_games(generation.figures["plies_per_game"] * gate.simulations / max(rate, 1e-9), last)
+    plies = boards_of(lineup.kernels.game) * generation.figures["plies_per_game"]
+    wanted = run.pace.gate_games(plies * gate.simulations / max(rate, 1e-9), last)
     threshold = _threshold(run, wanted, last)
     candidate = net_player(run, "candidate", lineup.net, gate.simulations)
     best = net_player(run, "best", lineup.best, gate.simulations)
@@ -132,7 +133,8 @@ def play_against(run: Run, opponent: Player, num_games: int, seconds: float) -> 
     for line in run.journal.lines[-1:]:
         plies = line["plies_per_game"]
         if rate := lineup.rate_of_match(line):  # before all games begin side by side, and each ply takes long
-            num_games = games_that_fit(num_games, 2, plies / 2 * simulations / rate, seconds)
+            own = plies * boards_of(lineup.kernels.game) / 2
+            num_games = games_that_fit(num_games, 2, own * simulations / rate, seconds)
     if lineup.kernels.game.compiled:  # what is compiled takes no time of the match
         for each in (player, opponent):
             get_ready(lineup.kernels, each)

@@ -104,8 +104,8 @@ export class AnalyseView {
     }
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
-    const now = view.outcome === null ? `${view.to_play ? "Second" : "First"} player ${view.dice ? "rolls" : "to move"}` : view.outcome === 0 ? "Draw" : `${view.outcome > 0 ? "First" : "Second"} player has won`;
-    refill(this.status, `${who}${now}`);
+    const now = view.outcome === null ? `${view.to_play ? "Second" : "First"} player ${view.dice ? "rolls" : "to move"}` : this.game.alone ? "The game is over" : view.outcome === 0 ? "Draw" : `${view.outcome > 0 ? "First" : "Second"} player has won`;
+    refill(this.status, `${who}${now}${view.points ? `: ${view.points}` : ""}`);
     this.moves.show(line, this.review.judged);
     this.review.show();
     for (const control of [this.first, this.back]) control.disabled = line.ply === 0;

@@ -41,6 +41,7 @@ export class PlayView {
     this.build();
     const known = app.memory.players ?? [{ id: HUMAN }, { id: this.game.players[0].id }];
     this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? {}));
+    this.second.hidden = this.switch.hidden = Boolean(this.game.alone);
   }
 
   offer(players) {
@@ -57,6 +58,8 @@ export class PlayView {
     this.extra = el("div", { class: "extra" });
     const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
       el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
+    this.second = seats[1];
+    this.switch = button("Switch sides", () => this.switchSides());
     this.start = el("input", { type: "text", placeholder: "moves, or a board", "aria-label": "Moves or a board to start from", spellcheck: "false", onpaste: (event) => pasteOnOneLine(event, this.start) });
     this.typed = el("input", { type: "text", "aria-label": "Type a move", placeholder: "type a move", spellcheck: "false", class: "typed" });
     this.form = formOf(this.typed, "Play", () => this.typeMove());
@@ -66,7 +69,7 @@ export class PlayView {
         el("section", { class: "card headline", "aria-label": "Game" }, this.status, this.detail,
           el("div", { class: "buttons" }, button("New game", () => this.newGame(), { class: "main" }), this.undo, this.redo, this.hintButton, this.resign)),
         el("section", { class: "card", "aria-label": "Players" }, el("h2", {}, "Players"), seats,
-          el("div", { class: "buttons" }, button("Switch sides", () => this.switchSides()))),
+          el("div", { class: "buttons" }, this.switch)),
         this.moves.node,
         el("section", { class: "card", "aria-label": "More" },
           el("div", { class: "buttons" },
@@ -163,7 +166,7 @@ export class PlayView {
       status = `${this.nameOf(this.resigned)} ${this.pickers[this.resigned].isHuman && !this.twoPeople() ? "have" : "has"} resigned. ${this.wins(1 - this.resigned)}`;
       detail = `${last}New game begins another. Analyse shows where this one was decided.`;
     } else if (view.outcome !== null) {
-      status = view.outcome === 0 ? "The game is a draw." : this.wins(view.outcome > 0 ? 0 : 1);
+      status = this.game.alone ? "The game is over." : view.outcome === 0 ? "The game is a draw." : this.wins(view.outcome > 0 ? 0 : 1);
       detail = `The game ended after ${countOf(ply, "move")}. New game begins another; Analyse shows where it was decided.`;
     } else if (human) {
       status = this.twoPeople() ? `${NAMES[view.to_play]} to move` : "Your turn";
@@ -178,6 +181,7 @@ export class PlayView {
       status = `${this.nameOf(view.to_play)} thinks …`;
       detail = this.app.lost ? `${last}It moves when the page is connected again.` : `${last}Wait for its move.`;
     }
+    if (view.points) status = `${status.replace(/\.$/, "")}: ${view.points}`;
     const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
     this.told = { ply, sentence };
