@@ -1,7 +1,7 @@
 """Games whose positions are Python objects, such as those of a wrapped library: slower, but nothing else changes.
 
-A state's words hold the actions played so far, so states can be stored, compared and sent like those of any game. The
-objects behind recent states are remembered; older ones are made again by playing the actions.
+A state's words hold the actions and outcomes of dice so far, so states can be stored, compared and sent like those of
+any game. The objects behind recent states are remembered; older ones are made again by playing the actions.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 import uuid
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,7 @@ class PythonGame(Game):
 
     @abstractmethod
     def after(self, position: Any, action: int) -> Any:
-        """The position after a legal action."""
+        """The position after a legal action, or after an outcome where a die is due."""
 
     @abstractmethod
     def allowed(self, position: Any) -> Iterable[int]:
@@ -64,16 +64,21 @@ class PythonGame(Game):
     def planes(self, position: Any) -> np.ndarray:
         """The network's view of a position, of shape `observation_shape`."""
 
+    def odds(self, position: Any) -> Sequence[float]:
+        """The probabilities of the die that is due, in a game with `num_outcomes`; none where a player is to move."""
+        return ()
+
     def cut(self, position: Any) -> bool:
         """The game is over only because it has lasted `max_plies`; by its own rules it goes on."""
         return False
 
     def prepare(self) -> None:
         """Makes the rules, once the sizes are known."""
-        bits = max(1, int(self.num_actions - 1).bit_length())
+        bits = max(1, int(max(self.num_actions, self.num_outcomes) - 1).bit_length())
+        self._most_moves = (self.max_plies + 1) * (1 + self.dice_in_a_row) - 1 if self.num_outcomes else self.max_plies
         self._bits, self._per_word = bits, 64 // bits
-        self.state_words = 1 + -(-self.max_plies // self._per_word)
-        self._most_kept = max(1, min(REMEMBERED, REMEMBERED_PLIES // self.max_plies))
+        self.state_words = 1 + -(-self._most_moves // self._per_word)
+        self._most_kept = max(1, min(REMEMBERED, REMEMBERED_PLIES // self._most_moves))
         self._kept: OrderedDict[bytes, Any] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -81,14 +86,24 @@ class PythonGame(Game):
             legal_mask[:] = False
             legal_mask[list(self.allowed(self.object_of(state)))] = True
 
+        def chance(state, probabilities):
+            odds = self.odds(self.object_of(state))
+            probabilities[: len(odds)] = odds
+            return len(odds)
+
+        def move(state, number):
+            self._step(state, int(number))
+
         self.rules = Rules(
             init=lambda state: state.fill(0),
             legal=legal,
-            step=lambda state, action: self._step(state, int(action)),
+            step=move,
             is_terminal=lambda state: self.over(self.object_of(state)),
             terminal_value=lambda state: self.result(self.object_of(state)),
             observe=lambda state, planes: np.copyto(planes, self.planes(self.object_of(state))),
             to_play=lambda state: self.player(self.object_of(state)),
+            chance=chance if self.num_outcomes else None,
+            settle=move if self.num_outcomes else None,
         )
 
     def clicks(self, position: Position) -> Clicks:
@@ -99,8 +114,8 @@ class PythonGame(Game):
         return uuid.uuid4().hex  # what differs between two objects of other people's code cannot be seen
 
     def actions_of(self, state: np.ndarray) -> list[int]:
-        """The actions that led to a state."""
-        if state[0] > self.max_plies:
+        """The actions, and outcomes of dice, that led to a state."""
+        if state[0] > self._most_moves:
             raise GameError(f"{self.name}: no game leads to a state of {int(state[0]):,} plies")
         mask = (1 << self._bits) - 1
         places = (divmod(ply, self._per_word) for ply in range(int(state[0])))
@@ -135,7 +150,7 @@ class PythonGame(Game):
             return found
 
     def _step(self, state: np.ndarray, action: int) -> None:
-        if (ply := int(state[0])) >= self.max_plies:
+        if (ply := int(state[0])) >= self._most_moves:
             law = f"a game must end within `max_plies` = {self.max_plies}, and one goes on"
             raise GameError(f"{self.name}: {law}: {self.too_long}")
         position = self.after(self.object_of(state), action)

@@ -180,9 +180,10 @@ class Check(Laws):
         cells, actions = self.permutations()
         if self.rules.transform is not None:
             return self.transforms(cells, actions)
-        facts, deadline = self.facts(*self.start()), time.monotonic() + self.seconds
-        kept = [s for s in range(len(cells)) if not facts.image(cells[s], actions[s]).difference(facts)]
-        kept = kept[:1] if self.game.num_outcomes else kept  # an image of the dice would have to be found, too
+        kept, deadline = [0], time.monotonic() + self.seconds
+        if not self.game.num_outcomes:  # an image of the dice would have to be found, too
+            facts = self.facts(*self.start())
+            kept = [s for s in range(len(cells)) if not facts.image(cells[s], actions[s]).difference(facts)]
         if len(kept) < len(cells) and self.game.compiled:
             what = "of a game with dice" if self.game.num_outcomes else "that change the start position"
             told = f"symmetries {what} could not be checked; write `transform`"
@@ -315,9 +316,10 @@ def _compiled_difference(
 def _advise(game: Game, findings: Findings) -> None:
     won = findings.last_mover_won
     if findings.cut:
+        counted = " and counted as a draw" if game.num_players > 1 else ""
         findings.warnings.append(
-            f"cut after {count_of(game.max_plies, 'ply')} and counted as a draw, though by the rules of the game it "
-            f"goes on: random game {', '.join(map(str, findings.cut))} of {findings.num_games}"
+            f"cut after {count_of(game.max_plies, 'ply')}{counted}, though by the rules of the game it goes on: "
+            f"random game {', '.join(map(str, findings.cut))} of {findings.num_games}"
         )
     if len(won) >= FEW_WINS and not any(won):
         findings.warnings.append(

@@ -118,11 +118,11 @@ def test_actions_have_openspiels_names():
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("openspiel:kuhn_poker", "free of chance"),
-        ("openspiel:backgammon", "free of chance"),
+        ("openspiel:kuhn_poker", "nothing may be hidden"),
+        ("openspiel:stones_and_gems", "free of chance, or declare it and tell the probabilities"),
         ("openspiel:phantom_ttt", "nothing may be hidden"),
         ("openspiel:matrix_rps", "must move in turn"),
-        ("openspiel:cliff_walking", "two players"),
+        ("openspiel:pig(players=3)", "two players"),
         ("openspiel:hex(sides=3)", "Available parameters are: board_size"),
         ("openspiel:hex(", r"closing bracket '\)'; its parameters are board_size, "),
         ("openspiel:misere", r"made from another game, .* as in misere\(game=tic_tac_toe\(\)\)$"),
@@ -184,7 +184,7 @@ def test_a_game_that_is_cut_counts_as_a_draw(monkeypatch: pytest.MonkeyPatch):
 def test_an_unknown_game_is_answered_with_those_that_can_be_played():
     with pytest.raises(UnknownName, match=r"\(allowed: .*connect_four, .*tic_tac_toe, ") as caught:
         registry.load("openspiel:nosuch")
-    assert "backgammon" not in str(caught.value) and "kuhn_poker" not in str(caught.value), "chance, hidden cards"
+    assert "blackjack" not in str(caught.value) and "kuhn_poker" not in str(caught.value), "hidden cards"
 
 
 def test_the_network_sees_who_moves_in_openspiel_games():

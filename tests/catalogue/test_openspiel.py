@@ -2,7 +2,7 @@
 
 import random
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -12,6 +12,8 @@ from alphazero.catalogue.adapters import openspiel
 from alphazero.errors import GameError, InputError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
+from alphazero.game.validator import validate
+from alphazero.training.selfplay.shown_games import actions_of
 from tests.catalogue.openspiel_games import GAMES, Theirs
 from tests.game.perft import count_games
 
@@ -169,7 +171,7 @@ def test_a_game_made_from_another_opens_no_file(text, reason, monkeypatch):
     monkeypatch.setattr(pyspiel, "load_game", refuse)
     with pytest.raises(InputError, match=re.escape(reason)) as caught:
         registry.load(f"openspiel:{text}")
-    assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
+    assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
 def test_no_fitting_game_takes_the_name_of_a_file():
@@ -182,7 +184,7 @@ def test_no_fitting_game_takes_the_name_of_a_file():
         for name, value in kind.parameter_specification.items()
         if not isinstance(value, (int, float))
     }
-    assert texts == {("antichess", "fen"), ("hex", "string_rep"), ("nim", "pile_sizes")}
+    assert texts == {("antichess", "fen"), ("backgammon", "scoring_type"), ("hex", "string_rep"), ("nim", "pile_sizes")}
 
 
 @pytest.mark.parametrize(
@@ -196,6 +198,56 @@ def test_no_fitting_game_takes_the_name_of_a_file():
 def test_parameters_that_can_be_are_taken(text):
     pytest.importorskip("pyspiel")
     assert registry.load(f"openspiel:{text}").game.start().legal_actions
+
+
+@pytest.mark.parametrize("name", ["pig(winscore=12)", "einstein_wurfelt_nicht", "catch", "2048"])
+def test_games_with_dice_go_in_step_with_openspiel(name: str):
+    """Every ply: who moves, the legal actions, the probabilities and names of outcomes, and the points."""
+    pyspiel = pytest.importorskip("pyspiel")
+    game, theirs, rng = registry.load(f"openspiel:{name}").game, pyspiel.load_game(name), random.Random(0)
+    for _ in range(3):
+        at, state, dice = game.start(), theirs.new_initial_state(), 0
+        while not state.is_terminal():
+            assert not at.terminal
+            if state.is_chance_node():
+                known = [(outcome, chance) for outcome, chance in state.chance_outcomes() if chance > 0]
+                assert at.chances == tuple(chance for _, chance in known)
+                choice, dice = rng.randrange(len(known)), dice + 1
+                move = known[choice][0]
+                assert at.format(choice) == "_".join(state.action_to_string(move).split())
+            else:
+                assert not at.chances and at.legal_actions == state.legal_actions()
+                assert at.to_play == state.current_player()
+                choice = move = rng.choice(at.legal_actions)
+            at, state = at.play(choice), state.child(move)
+        assert dice and at.terminal and at.actions == tuple(game.actions_of(at.state))
+        sign = 1 if at.to_play == 0 else -1
+        assert at.points * sign == state.returns()[0]
+        assert game.num_players == theirs.num_players()
+    assert name != "2048" or game.observation_shape == (2, 4, 4)
+
+
+@pytest.mark.parametrize("name", ["catch", "pig(winscore=6,horizon=30)"])
+def test_games_with_dice_keep_all_laws(name: str):
+    pytest.importorskip("pyspiel")
+    assert validate(registry.load(f"openspiel:{name}").game, 5).num_games == 5
+
+
+def test_a_shown_game_with_dice_of_openspiel_is_read_from_its_states():
+    pytest.importorskip("pyspiel")
+    game = registry.load("openspiel:einstein_wurfelt_nicht").game
+    at = game.position([7, 700, 3])
+    assert len(at.start.chances) == 720 and not at.chances
+    end = at.play(at.legal_actions[0]).play(2)
+    states = np.array([at.state, end.state])
+    assert actions_of(game, FinishedStates(states), 0) == end.actions
+    assert actions_of(game, FinishedStates(np.array([at.state + np.uint64(1 << 40), end.state])), 0) is None
+
+
+class FinishedStates(NamedTuple):
+    """What is read of a finished game with dice."""
+
+    states: np.ndarray
 
 
 @pytest.mark.parametrize("name", ["tic_tac_toe", "dots_and_boxes"])

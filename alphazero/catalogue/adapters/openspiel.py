@@ -1,7 +1,8 @@
 """Any fitting game of OpenSpiel, unmodified: `--game "openspiel:breakthrough(rows=6,columns=6)"`.
 
-A fitting game has two players who move in turn, no chance, nothing hidden, and a zero-sum result at the end. Needs
-`pip install open_spiel`. The rules run at the speed of Python.
+A fitting game has two players who move in turn and a zero-sum result at the end, or one player and points. Nothing is
+hidden, and all probabilities of its dice are known. Needs `pip install open_spiel`. The rules run at the speed of
+Python.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
 from alphazero.game.gtp_words import GtpWords
 from alphazero.game.python_game import PythonGame
+from alphazero.game.rules import Score
 from alphazero.game.spec import GameSpec
 
 logger = logging.getLogger(__name__)
 
 PREFIX = "openspiel:"
-TWO_PLAYERS, NO_CHANCE = "it must have two players", "it must be free of chance"
+TWO_PLAYERS = "it must have two players, or be made for one"
+NO_CHANCE = "it must be free of chance, or declare it and tell the probabilities of all outcomes"
 MOST_PLIES = 512
 """Longer games end there as draws: some games of OpenSpiel may go on for thousands of plies."""
 
@@ -52,12 +55,18 @@ class OpenSpielGame(PythonGame):
     def __init__(self, text: str):
         self.game = load_game(text)
         self.name = PREFIX + text  # type: ignore[misc]
-        self.num_actions = self.game.num_distinct_actions()
+        self.num_actions, self.num_players = self.game.num_distinct_actions(), self.game.num_players()
+        self.num_outcomes = self.game.max_chance_outcomes() if _has_dice(self.game) else 0
+        if self.num_players == 1:
+            self.score = Score(self.game.min_utility(), self.game.max_utility())
+        self._ends = "there" if self.num_players == 1 else "there as draws"
         with _telling(text):  # random games may meet what the start does not
             self.max_plies = self._most_plies()
+            self.dice_in_a_row = texts.dice_in_a_row(self.game, self.max_plies) if self.num_outcomes else 1
             hides = texts.looks_alike(self.game)
             seen = [str(position) for _, position in texts.random_games(self.game, self.max_plies)] if hides else []
         tensor = self.game.observation_tensor_shape()
+        tensor = [1, *tensor] if self.num_players == 1 and len(tensor) == 2 else tensor  # rows and columns
         self._text_planes = texts.TextPlanes(seen) if hides else None
         self._seen_shape = self._text_planes.shape if self._text_planes else fold(tensor, self.game.get_parameters())
         planes, rows, columns = self._seen_shape
@@ -67,7 +76,7 @@ class OpenSpielGame(PythonGame):
             alike = f"{self.name}: OpenSpiel's observation is the same for many positions with different legal actions"
             _say(f"{alike}. So the network sees the characters of OpenSpiel's text instead")
         if self.game.max_game_length() + 1 > MOST_PLIES:
-            _say(f"{self.name}: games longer than {MOST_PLIES} plies end there as draws")
+            _say(f"{self.name}: games longer than {MOST_PLIES} plies end {self._ends}")
         if rows * columns == 1:
             _say(f"{self.name}: its observation, {tensor}, is no board; the network sees numbers without convolutions")
 
@@ -78,32 +87,42 @@ class OpenSpielGame(PythonGame):
         if longest <= limit:
             return min(MOST_PLIES, limit)
         plies = min(MOST_PLIES, 2 * longest)
-        _say(f"{self.name}: some games are longer than OpenSpiel says; here they end after {plies} plies as draws")
+        _say(
+            f"{self.name}: some games are longer than OpenSpiel says; here they end after {plies} plies{self._ends.removeprefix('there')}"
+        )
         return plies
 
     def begin(self) -> Any:
         return self.game.new_initial_state()
 
     def after(self, position: Any, action: int) -> Any:
-        return position.child(action)
+        return position.child(_outcomes_of(position)[action][0] if position.is_chance_node() else action)
 
     def allowed(self, position: Any) -> Iterable[int]:
         return position.legal_actions()
+
+    def odds(self, position: Any) -> Sequence[float]:
+        is_due = position.is_chance_node() and not self.cut(position)
+        return [probability for _, probability in _outcomes_of(position)] if is_due else ()
 
     def over(self, position: Any) -> bool:
         return position.is_terminal() or self.cut(position)
 
     def cut(self, position: Any) -> bool:
         found = position.move_number() >= self.max_plies and not position.is_terminal()
+        if found and self.num_outcomes:
+            found = sum(played.player >= 0 for played in position.full_history()) >= self.max_plies
         if found and self.max_plies < MOST_PLIES:
-            _say(f"{self.name}: games longer than {self.max_plies} plies end there as draws", logging.WARNING)
+            _say(f"{self.name}: games longer than {self.max_plies} plies end {self._ends}", logging.WARNING)
         return found
 
     def result(self, position: Any) -> float:
+        if self.num_players == 1:
+            return float(position.returns()[0])
         return float(np.sign(position.returns()[0])) if position.is_terminal() else 0.0
 
     def player(self, position: Any) -> int:
-        return 0 if position.is_terminal() else position.current_player()
+        return max(0, position.current_player())  # negative at the end, and where a die is due
 
     def planes(self, position: Any) -> np.ndarray:
         player = self.player(position)
@@ -135,6 +154,10 @@ class OpenSpielGame(PythonGame):
         found = {name: action for action, name in self._names(state).items()}
         return found[text] if text in found else int(text)
 
+    def format_outcome(self, outcome: int, state: np.ndarray) -> str:
+        """The outcome's name in OpenSpiel without spaces."""
+        return self._names(state)[_outcomes_of(self.object_of(state))[outcome][0]]
+
     def split_moves(self, text: str) -> list[str]:
         """The moves of a text, with spaces between them: many names hold commas, as x(2,2)."""
         return text.split()
@@ -149,6 +172,12 @@ def _names_at(position: Any) -> dict[int, str]:
     names = {action: "_".join(position.action_to_string(action).split()) for action in position.legal_actions()}
     counts = Counter(names.values())
     return {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
+
+
+@functools.lru_cache(maxsize=1)
+def _outcomes_of(position: Any) -> list[tuple[int, float]]:
+    """The outcomes of the die that is due that can be, by OpenSpiel's numbers, and their probabilities."""
+    return [(outcome, probability) for outcome, probability in position.chance_outcomes() if probability > 0]
 
 
 def gtp_words(game: Game) -> GtpWords:
@@ -212,13 +241,18 @@ def load_game(text: str) -> Any:
             raise _unfit(text, words)
         _check_size(text, game)
         start = game.new_initial_state()  # much is checked nowhere else
-        if start.is_chance_node():  # the start of Chess960 is drawn by lot, whatever the type of the game says
+        if start.is_chance_node() and not _has_dice(game):  # the start of Chess960 is drawn by lot
             raise _unfit(text, NO_CHANCE)
-        if game.num_players() != 2:
+        if game.num_players() != min(2, game.get_type().max_num_players):
             raise _unfit(text, TWO_PLAYERS)
         start.observation_tensor(0)
         start.legal_actions()
     return game
+
+
+def _has_dice(game: Any) -> bool:
+    kind = game.get_type()
+    return bool(kind.chance_mode != kind.ChanceMode.DETERMINISTIC)
 
 
 def _unfit(text: str, why: str) -> GameError:
@@ -298,13 +332,14 @@ def _misfit(kind: Any) -> str:
     """The reason why games of this type cannot be used; empty if they can."""
     from pyspiel import GameType
 
+    alone = kind.max_num_players == 1
     wanted = {
-        TWO_PLAYERS: kind.min_num_players <= 2 <= kind.max_num_players,
+        TWO_PLAYERS: alone or kind.min_num_players <= 2 <= kind.max_num_players,
         "its players must move in turn": kind.dynamics == GameType.Dynamics.SEQUENTIAL,
-        NO_CHANCE: kind.chance_mode == GameType.ChanceMode.DETERMINISTIC,
+        NO_CHANCE: kind.chance_mode != GameType.ChanceMode.SAMPLED_STOCHASTIC,
         "nothing may be hidden": kind.information == GameType.Information.PERFECT_INFORMATION,
-        "it must be zero-sum": kind.utility == GameType.Utility.ZERO_SUM,
-        "its result must come at the end": kind.reward_model == GameType.RewardModel.TERMINAL,
+        "it must be zero-sum": alone or kind.utility == GameType.Utility.ZERO_SUM,
+        "its result must come at the end": alone or kind.reward_model == GameType.RewardModel.TERMINAL,
         "it must give observations as tensors": kind.provides_observation_tensor,
     }
     return next((words for words, holds in wanted.items() if not holds), "")

@@ -84,16 +84,31 @@ def find_rows(text: str) -> list[str]:
 
 
 def random_games(game: Any, most: int) -> Iterator[tuple[int, Any]]:
-    """Ply and position for all positions of GAMES games, the same ones each time, up to ply `most`."""
+    """Ply and position for all positions of GAMES games, the same ones each time, up to ply `most`.
+
+    Positions where a die is due are left out, and dice are no plies.
+    """
+    return ((ply, position) for ply, position in _with_dice(game, most) if not position.is_chance_node())
+
+
+def _with_dice(game: Any, most: int) -> Iterator[tuple[int, Any]]:
     rng = random.Random(0)
     for _ in range(GAMES):
-        position = game.new_initial_state()
-        for ply in range(most + 1):
+        ply, position = 0, game.new_initial_state()
+        while True:
             yield ply, position
-            if position.is_terminal():
+            is_die = position.is_chance_node()
+            if position.is_terminal() or (ply == most and not is_die):
                 break
             actions = position.legal_actions()
             position = position.child(actions[int(rng.random() * len(actions))])
+            ply += not is_die
+
+
+def dice_in_a_row(game: Any, most: int) -> int:
+    """Twice the most dice one after another in the random games, since others may have more; at least two."""
+    rows = itertools.groupby(position.is_chance_node() for _, position in _with_dice(game, most))
+    return 2 * max((len(list(row)) for is_die, row in rows if is_die), default=1)
 
 
 def longest_game(game: Any, most: int) -> int:
@@ -112,6 +127,8 @@ def looks_alike(game: Any) -> bool:
         actions = position.legal_actions()
         for action in actions[:: -(-len(actions) // CHILDREN) or 1]:
             child = position.child(action)
+            while child.is_chance_node():
+                child = child.child(child.legal_actions()[0])
             if not child.is_terminal():
                 compared += 1
                 player, legal = child.current_player(), child.legal_actions()

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from alphazero.errors import StorageError
+from alphazero.errors import InputError, StorageError
 from alphazero.game import Game, Position
 from alphazero.game.functions import plain
 from alphazero.game.python_game import PythonGame
@@ -71,6 +71,13 @@ def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...]
 
 def _with_outcomes(start: Position, states: np.ndarray) -> tuple[int, ...] | None:
     """The actions and outcomes of dice that lead from the start to each state in turn; None if none do."""
+    if isinstance(start.game, PythonGame):  # its last state tells them all
+        try:
+            told = start.game.position(start.game.actions_of(states[-1]))
+        except InputError:
+            return None
+        on_the_way = {position.state.tobytes() for position in told.history}
+        return told.actions if all(state.tobytes() in on_the_way for state in states) else None
     found, wave = start, [start]
     for number, state in enumerate(states):
         wave = [found] if number == 0 else [found.play(action) for action in found.legal_actions]
