@@ -87,9 +87,7 @@ class OpenSpielGame(PythonGame):
         if longest <= limit:
             return min(MOST_PLIES, limit)
         plies = min(MOST_PLIES, 2 * longest)
-        _say(
-            f"{self.name}: some games are longer than OpenSpiel says; here they end after {plies} plies{self._ends.removeprefix('there')}"
-        )
+        _say(f"{self.name}: some games are longer than OpenSpiel says; here they end after {plies} plies")
         return plies
 
     def begin(self) -> Any:
