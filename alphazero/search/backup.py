@@ -225,11 +225,12 @@ def undo(tree, b, node):
 @inlined
 def gained(tree, b, node, settings):
     """The value of the points between the root and a node, which `points_word` counts."""
-    if settings.points_word < 0:
-        return ZERO
-    at = settings.points_word
-    points = np.int64(tree.states[b, node, at]) - np.int64(tree.states[b, ROOT, at])
-    return rounded_product(np.float32(points), settings.value_of_point)
+    if settings.alone:
+        at = settings.points_word
+        if at >= 0:
+            points = np.int64(tree.states[b, node, at]) - np.int64(tree.states[b, ROOT, at])
+            return rounded_product(np.float32(points), settings.value_of_point)
+    return ZERO
 
 
 @inlined
@@ -250,8 +251,9 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         value = tree.raw_value[b, leaf] if known == BETWEEN else np.float32(known)
     elif walks.terminal[i]:
         value = tree.raw_value[b, leaf] = walks.results[i] + gained(tree, b, leaf, settings)
-        whole = value == np.float32(np.int8(value)) and not settings.alone
-        tree.proven[b, leaf] = np.int8(value) if whole else BETWEEN
+        tree.proven[b, leaf] = np.int8(value) if value == np.float32(np.int8(value)) else BETWEEN
+        if settings.alone:
+            tree.proven[b, leaf] = BETWEEN
         tree.node_visits[b, leaf] = ZERO
     elif settings.dice and walks.chances[i, 0] > ZERO:
         # not yet opened, as by rules that are not compiled: the simulation goes on through it in the next step

@@ -31,7 +31,8 @@ class CudaSearch:
         self.num_trees, self._num_kept = num_trees, config.num_nodes - config.num_simulations
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
-        self._settings = config.settings_for(kernels.game)
+        settings = config.settings_for(kernels.game)
+        self._settings = settings._replace(dice=bool(settings.dice), alone=bool(settings.alone))
         try:
             self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)
             self._dice = make_dice_buffers(kernels, self.tree, self._memory)

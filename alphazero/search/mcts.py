@@ -101,8 +101,8 @@ class SearchConfig:
             noise_total=float(self.noise_total),
             draws_gumbel=halves and self.noise_fraction > 0,
             prove=self.prove,
-            dice=False,
-            alone=False,
+            dice=None,
+            alone=None,
             points_word=-1,
             value_of_point=np.float32(0.0),
         )
@@ -113,8 +113,8 @@ class SearchConfig:
             kind = "has dice" if game.num_outcomes else "is for one player"
             raise InvalidSetting(f"the search of {game.name}, which {kind}, keeps no subtree and takes a leaf a step")
         return self.kernel_settings._replace(
-            dice=game.num_outcomes > 0,
-            alone=game.num_players == 1,
+            dice=True if game.num_outcomes else None,
+            alone=True if game.num_players == 1 else None,
             points_word=-1 if game.points_word is None else game.points_word,
             value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )

@@ -92,7 +92,9 @@ def considered_visits(num_considered, budget, simulation):
 @inlined
 def is_spread(tree, b, settings):
     """The game is for one, and the values of tree `b` have a lowest and a highest one: they are measured by these."""
-    return settings.alone and tree.highest[b] - tree.lowest[b] > LEAST_SPREAD
+    if settings.alone:
+        return tree.highest[b] - tree.lowest[b] > LEAST_SPREAD
+    return False
 
 
 @inlined
@@ -199,6 +201,8 @@ def walk(tree, b, settings, scratch, walks):
     With several leaves per step, the next walk sees the visits of those under way, but not a value of theirs, so it
     explores as if they had found what was known before (Liu et al. 2020). `scratch float32[A]` is scratch space.
     """
+    unit = spread(tree, b, settings)
+    c_puct, fpu_reduction = settings.c_puct * unit, settings.fpu_reduction * unit
     for l in range(settings.leaves_per_step):  # noqa: E741
         i = b * settings.leaves_per_step + l
         walks.parents[i] = walks.children[i] = walks.leaves[i] = -1
@@ -212,11 +216,10 @@ def walk(tree, b, settings, scratch, walks):
             elif settings.dice and tree.to_play[b, node] >= DIE:
                 action = choose_outcome(tree, b, node)
             else:
-                unit = spread(tree, b, settings)
                 action = choose_by_puct(
                     tree.root_prior[b] if node == ROOT else tree.prior[b, node], tree.visits[b, node],
                     tree.q[b, node], tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node],
-                    settings.c_puct * unit, settings.fpu_reduction * unit,
+                    c_puct, fpu_reduction,
                 )  # fmt: skip
             child = tree.child[b, node, action]
             is_new = child == UNVISITED

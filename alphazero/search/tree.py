@@ -78,8 +78,9 @@ class KernelSettings(NamedTuple):
     noise_total: float
     draws_gumbel: bool
     prove: bool
-    dice: bool  # the game has some
-    alone: bool  # the game is for one: its values have no natural scale, and are those of the points from the root on
+    # None in place of False: of such a type, and the compiled code has no branch for it
+    dice: bool | None  # the game has some
+    alone: bool | None  # it is for one: values have no natural scale, and are those of the points from the root on
     points_word: int  # of the states, or -1: see `Game`
     value_of_point: np.float32
 
