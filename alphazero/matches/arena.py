@@ -53,7 +53,7 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
 
 
 def boards_of(game: Game) -> int:
-    """How often each game of a match is played: in a game for one by both contestants."""
+    """The times that each game of a match is played: in a game for one both contestants play it."""
     return 2 if game.num_players == 1 else 1
 
 
