@@ -56,7 +56,7 @@ def test_the_figures_are_those_of_the_games_own_benchmark(capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        ("random --game hex", "hex has no benchmark; the games that have one are connect4, othello, othello6"),
+        ("random --game hex", "hex has no benchmark; the games that have one are 2048, connect4, othello, othello6"),
         ("human --game connect4", "human plays one game at a time"),
         ("random --game connect4 --simulations -1", "--simulations must lie between 0 and"),
         ("random --game connect4 --simulations 0,100", "with spaces between"),

@@ -13,6 +13,7 @@ import pytest
 from alphazero.errors import IllegalAction
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernel, Kernels, _wins_by
+from alphazero.game.rules import points_so_far, without_points
 
 NUM_POSITIONS = 1000
 NUM_SLOW_POSITIONS = 60  # where every position is played by plain Python
@@ -174,7 +175,11 @@ def test_a_batch_is_described_and_observed_as_one_at_a_time_and_as_position_does
         assert position.terminal == sample.terminal[i]
         if position.terminal:
             value = sample.values[i] if kernels.game.score is None else np.sign(sample.values[i])
-            assert position.outcome == value * (1 if position.to_play == 0 else -1)
+            if kernels.game.points_word is None:
+                assert position.outcome == value * (1 if position.to_play == 0 else -1)
+            else:  # what the end brings beside the points so far
+                to_come = position.points - points_so_far(position.state, kernels.game.points_word)
+                assert sample.values[i] == np.float32(kernels.game.score.value(to_come))
 
 
 def _find_wins(states, legal_masks, scratch, wins):
@@ -361,6 +366,8 @@ def test_canonicalize_gives_one_state_per_class_and_names_the_symmetry(kernels: 
     assert kernels.canonicalize is not None
     states = positions(kernels).states
     canonical, symmetries = kernels.canonical(states)
+    word = kernels.game.points_word
+    states = np.array([without_points(state, word) for state in states])  # they are no part of the image
     assert ((symmetries >= 0) & (symmetries < num_symmetries)).all()
     assert (symmetries > 0).any()
     smallest = states.tolist()
@@ -426,7 +433,7 @@ def test_illegal_actions_are_refused_with_the_legal_ones_named(kernels: Kernels)
 
 @pytest.mark.parametrize("offset", [-1, 0, 10**9], ids=["below", "above", "far above"])
 def test_actions_out_of_range_are_refused(game: Game, offset: int):
-    assert_refuses(game.start(), offset if offset < 0 else game.num_actions + offset)
+    assert_refuses(game.start(), offset if offset < 0 else max(game.num_actions, game.num_outcomes) + offset)
 
 
 def test_no_action_can_be_played_after_the_end(game: Game):

@@ -85,7 +85,8 @@ LARGE = sorted(FOLDER.glob("connect4/*.safetensors"))
 def test_a_net_is_as_good_as_its_card_says(path: Path, step: int, monkeypatch: pytest.MonkeyPatch):
     """Processors differ, as bf16 does from float32: half a percent of the positions may turn out otherwise.
 
-    Then a mean number of discs changes by that share of ten discs at most.
+    Then a mean number of discs changes by that share of ten discs at most. In 2048 another move leads to another game:
+    its figures are means of 64 games, with the errors of these.
     """
     card = json.loads(path.with_suffix(".json").read_text())
     loaded = registry.load(card["game"])
@@ -100,4 +101,6 @@ def test_a_net_is_as_good_as_its_card_says(path: Path, step: int, monkeypatch: p
     share = SHARE if step == 1 else 0.03
     for name, figure in promised.items():
         most = 10 * share if name.endswith("disc_loss") else share
+        if card["game"] == "2048":
+            most = 0.4 * promised["mean_points"] if name == "mean_points" else 0.1
         assert measured[name] == pytest.approx(figure, abs=most), name

@@ -379,7 +379,7 @@ MUTATIONS = [
         ("check_targets", never("abs"), "test_a_value_target_that_cannot_be_is_refused_in_a_sentence"),
     ),
     *in_file("alphazero/training/selfplay/value_targets.py", "tests/training/test_selfplay.py",
-        ("_returns", instead("np.where(mover == player, ..., ...)", "-target"),
+        ("hand_back", instead("to_play[i, ply] != player", "True"),
          "test_outcomes_where_a_player_moves_twice"),
     ),
     *in_file("alphazero/web/connection.py", "tests/web/test_connection.py",
