@@ -112,9 +112,10 @@ class SearchConfig:
         if (game.num_outcomes or game.num_players == 1) and (self.keeps_subtree or self.leaves_per_step > 1):
             kind = "has dice" if game.num_outcomes else "is for one player"
             raise InvalidSetting(f"the search of {game.name}, which {kind}, keeps no subtree and takes a leaf a step")
+        dice, alone = game.num_outcomes > 0, game.num_players == 1
         return self.kernel_settings._replace(
-            dice=True if game.num_outcomes else None,
-            alone=True if game.num_players == 1 else None,
+            dice=True if dice else None,
+            alone=alone if dice or alone else None,  # all games with dice share their code
             points_word=-1 if game.points_word is None else game.points_word,
             value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )
