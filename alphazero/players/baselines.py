@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
-from alphazero.errors import Stopped
+from alphazero.errors import InvalidSetting, Stopped
 from alphazero.game.kernels import Kernels
 from alphazero.machine import Threads, count_cores
 from alphazero.players.player import Chooser, Player
@@ -54,7 +54,10 @@ class MinimaxPlayer(Player):
     """
 
     def __init__(self, kernels: Kernels, depth: int, seed: int, threads: int = 1):
-        check_range("the depth of minimax", depth, 1, 1 if kernels.game.num_outcomes else kernels.game.max_plies)
+        check_range("the depth of minimax", depth, 1, kernels.game.max_plies)
+        if kernels.game.num_outcomes and depth > 1:
+            law = "minimax looks one ply ahead in a game with dice: take minimax:1, or mcts:400, which looks further"
+            raise InvalidSetting(f"{law} (not minimax:{depth})")
         self.name = f"minimax:{depth}"
         self._stop = np.zeros(1, bool)
         self._values, self._chooser = action_values(kernels, depth, self._stop), Chooser(kernels, seed)

@@ -3,13 +3,15 @@
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import alphazero as az
 from alphazero.catalogue import registry
+from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, write_records
 from alphazero.matches.arena import Arena
-from alphazero.players.baselines import GreedyPlayer, RandomPlayer
+from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
 from alphazero.players.player import Player
 from tests.search.test_dice import RACE, expected, some_positions
 
@@ -91,3 +93,8 @@ def _ends(position, mass):
     if not position.chances:
         return [(position, mass)]
     return [end for o, p in enumerate(position.chances) for end in _ends(position.play(o), mass * p)]
+
+
+def test_a_deeper_minimax_is_refused_with_what_to_take():
+    with pytest.raises(InvalidSetting, match="take minimax:1, or mcts"):
+        MinimaxPlayer(Kernels(RACE), 3, seed=0)
