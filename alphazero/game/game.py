@@ -34,7 +34,7 @@ class Game:
     - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position, or points within the `score`;
     - `step` depends on the state and the action alone, and other states stay as they are; what dice show comes by
       `chance` and `settle`;
-    - a symmetry of the observation permutes the legal actions and keeps who has won.
+    - a symmetry of the observation permutes the legal actions and keeps who has won, and what dice bring.
 
     >>> import alphazero as az
     >>> from dataclasses import replace

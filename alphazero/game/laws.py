@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 import signal
@@ -17,10 +18,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from alphazero.errors import GameError, LawBroken, quote
+from alphazero.errors import GameError, LawBroken, listed, quote
 from alphazero.game.game import Game
+from alphazero.game.reading.moves import meant_by
 from alphazero.game.rules import Rules, Score, points_so_far, without_points
 
+ALL_TRIED = 8
+"""So many of the first dice, and ever fewer of the others, are tried with all their outcomes."""
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
 
@@ -104,6 +108,8 @@ class Questions:
         """The actions that led to the position that is being checked."""
         self.visited: list[tuple[np.ndarray, int, Facts]] = []
         """The positions of all random games, their movers, and the facts as they were when each was reached."""
+        self._dice = 0
+        """Dice that were due so far."""
         self._asked: float | None = None
         """Since when the author's code has been at work; None when it is not."""
 
@@ -169,6 +175,11 @@ class Questions:
             raise self.fail(f"`{name}` must leave the state alone, but changed it", before, player)
         return value
 
+    def one_word(self, name: str, text: Any, state: np.ndarray, player: int) -> None:
+        """What is written for people and read again has no spaces."""
+        law = f"`{name}` must give one printable word, not {quote(text)}"
+        self.must(isinstance(text, str) and text.split() == [text] and text.isprintable(), law, state, player)
+
     def draw(self, state: np.ndarray, player: int) -> str:
         """The position for people, and the way to it, as far as the author's drawing and notation work."""
         try:
@@ -207,9 +218,8 @@ class Laws(Questions):
             self.must(callable(rule) or rule is field.default, f"the rule `{field.name}` must be a function")
         rules, sizes = self.game.rules, (self.game.num_outcomes, self.game.dice_in_a_row)
         dice = {rules.chance is not None, rules.settle is not None, self.game.num_outcomes != 0}
-        self.must(
-            len(dice) == 1, "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them"
-        )
+        law = "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them"
+        self.must(len(dice) == 1, law)
         law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
         self.must(_is_size(sizes[1]) and (sizes[0] == 0 or _is_size(sizes[0])), law)
         self.must(self.game.num_players in (1, 2), "`num_players` must be 1 or 2: games for more cannot be learned yet")
@@ -261,8 +271,9 @@ class Laws(Questions):
             value = float(self.ask("terminal_value", state, player))
             score = self.game.score
             allowed = value in (-1, 0, 1) if score is None else score.low <= value <= score.high
-            allowed = math.isfinite(value) if self.game.num_players == 1 else allowed
             law = "-1, 0 or 1" if score is None else f"{score.low:g} to {score.high:g} {score.unit}"
+            if score is not None and self.game.num_players == 1:
+                allowed, law = score.low <= value < math.inf, f"{score.low:g} {score.unit} or more"
             law = f"`terminal_value` must give {law} for the player to move; it gave {value:g}"
             self.must(allowed, law, state, player)
             value -= float(points_so_far(state, self.game.points_word))
@@ -309,22 +320,44 @@ class Laws(Questions):
         self.must(not counts[0] or ((due > 0).all() and abs(due[0].sum() - 1) < 1e-6), law, state, player)
         return due[0]
 
-    def rolled(self, state: np.ndarray, player: int, rng: np.random.Generator) -> int:
-        """Settles the dice that are due, in place, by what `rng` draws; returns who moves then."""
-        for _ in range(self.game.dice_in_a_row + 1):
+    def rolled(self, state: np.ndarray, player: int, rng: np.random.Generator, before: int | None = None) -> int:
+        """Settles the dice that are due, in place, by what `rng` draws; returns who moves then.
+
+        `before` of them are settled already; all outcomes of some dice are tried unless it is given.
+        """
+        for number in range(before or 0, self.game.dice_in_a_row + 1):
             if not len(due := self.dice(state, player)):
                 return player
-            outcomes = [state.copy() for _ in range(2)]
-            outcome = int(rng.choice(len(due), p=due / due.sum()))
-            for after in outcomes:
-                self.ask("settle", after, player, outcome)
-            law = "`settle` must do the same each time, and write what the die showed into the state"
-            self.must(np.array_equal(outcomes[0], outcomes[1]), law, state, player)
-            state[:] = outcomes[0]
-            self.line = [*self.line, outcome]
-            player = self.mover(state, player)
+            self._dice += before is None
+            if before is None and self._dice % max(1, self._dice // ALL_TRIED) == 0:
+                self.all_outcomes(state, player, len(due), rng, number + 1)
+            player = self.settled(state, player, int(rng.choice(len(due), p=due / due.sum())))
         law = f"a player must move, or the game be over, after `dice_in_a_row` = {self.game.dice_in_a_row} dice"
         raise self.fail(law, state, player)
+
+    def settled(self, state: np.ndarray, player: int, outcome: int) -> int:
+        """Settles one die in place, the same each time; returns who moves then."""
+        outcomes = [state.copy() for _ in range(2)]
+        for after in outcomes:
+            self.ask("settle", after, player, outcome)
+        law = "`settle` must do the same each time, and write what the die showed into the state"
+        self.must(np.array_equal(outcomes[0], outcomes[1]), law, state, player)
+        state[:] = outcomes[0]
+        self.line = [*self.line, outcome]
+        return self.mover(state, player)
+
+    def all_outcomes(self, state: np.ndarray, player: int, due: int, rng: np.random.Generator, number: int) -> None:
+        """Each outcome of a die, however rare, has a word of its own and leads to a sound position."""
+        line, busy, words = self.line, self.busy, dict[int, str]()
+        for outcome in range(due):
+            write = functools.partial(self.game.format_outcome, outcome, state.copy())
+            words[outcome] = self.call("format_outcome", write, state, player)
+            self.one_word("format_outcome", words[outcome], state, player)
+            after = state.copy()
+            self.facts(after, self.rolled(after, self.settled(after, player, outcome), rng, number))
+            self.line, self.busy = line, busy  # how fast games are is measured without this
+        law = f"`format_outcome` must have a word of its own for each outcome; it has {listed(words.values())}"
+        self.must(all(meant_by(word, words) == outcome for outcome, word in words.items()), law, state, player)
 
     def random_game(self, rng: np.random.Generator) -> Iterator[tuple[np.ndarray, int, Facts]]:
         """Plays a random game; gives each position, its mover and the facts."""

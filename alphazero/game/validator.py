@@ -149,8 +149,7 @@ class Check(Laws):
         texts: dict[str, int] = {}
         for action in actions:
             text = self.call("format_action", functools.partial(write, action, state.copy()), state, player)
-            is_word = isinstance(text, str) and text.split() == [text] and text.isprintable()
-            self.must(is_word, f"`format_action` must give one printable word, not {quote(text)}", state, player)
+            self.one_word("format_action", text, state, player)
             found = self.call("parse_action", functools.partial(read, text, state.copy()), state, player)
             law = f"`format_action` and `parse_action` must be inverse to each other; {quote(text)} is {action} and "
             self.must(found == action and text not in texts, f"{law}{texts.get(text, found)}", state, player)
@@ -207,10 +206,28 @@ class Check(Laws):
                 if not facts.is_terminal:
                     action = int(self.rng.choice(np.flatnonzero(facts.legal)))
                     child = self.play(state, player, action)
+                    due = self.spread(child, player, symmetry)
                     self.ask("transform", child, player, symmetry)
                     self.ask("step", image, player, actions[symmetry].tolist().index(action))
                     law += " go with `step`, before and after which it must give the same words: does it forget one?"
                     self.must(np.array_equal(image, child), law, state, player)
+                    law = (
+                        f"`transform` by symmetry {symmetry} must keep what dice bring: each position that can come of "
+                    )
+                    law += "the image is the image of one that can come, and as likely"
+                    found = self.spread(child, player, 0)
+                    same = due.keys() == found.keys() and np.allclose(list(due.values()), [found[key] for key in due])
+                    self.must(same, law, state, player)
+
+    def spread(self, state: np.ndarray, player: int, symmetry: int) -> dict[bytes, float]:
+        """The images of the positions that the die leads to which is due, and their probabilities."""
+        found = dict[bytes, float]()
+        for outcome, probability in enumerate(self.dice(state, player)):
+            after = state.copy()
+            self.ask("settle", after, player, outcome)
+            self.ask("transform", after, player, symmetry)
+            found[after.tobytes()] = found.get(after.tobytes(), 0.0) + probability
+        return found
 
     def _follow(self, line: list[int], symmetry: int, cells: np.ndarray, actions: np.ndarray) -> None:
         """Plays `line` and its image from the start, and compares after every ply."""
