@@ -128,7 +128,7 @@ def init(state):
 def legal(state, legal_mask):
     """Both dice must be played where they can be, else the larger; moves of doubles take none from each other."""
     low, high = state[0], state[1]
-    large, small = np.int64(state[4]), np.int64(state[5])
+    large, small = np.int64(state[4]) & 7, np.int64(state[5]) & 7  # a state out of a file may say more
     own, blocked = places_of(low, high), blocked_by(state[2], state[3])
     for action in range(ROLL + 1):
         legal_mask[action] = False

@@ -56,7 +56,7 @@ def terminal_value(state):
 def observe(state, planes):
     """A row for each pile, filled from the left."""
     for pile in range(4):
-        for column in range(pile_size(state, pile)):
+        for column in range(min(pile_size(state, pile), LARGEST)):
             planes[0, pile, column] = 1.0
 
 

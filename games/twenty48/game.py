@@ -169,7 +169,7 @@ def terminal_value(state):
 def observe(state, planes):
     """A plane for each exponent; the first has the empty cells."""
     for cell in range(NUM_CELLS):
-        planes[tile(state, cell), cell // SIZE, cell % SIZE] = 1.0
+        planes[min(tile(state, cell), NUM_EXPONENTS - 1), cell // SIZE, cell % SIZE] = 1.0
 
 
 @njit

@@ -12,6 +12,7 @@ import hashlib
 import io
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.pit import list_games
 from alphazero.fingerprint import name_rules
+from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.matches.judge import read_positions
 from alphazero.players.contestants import ContestantText, load_net
@@ -34,7 +36,7 @@ from alphazero.tournaments.folder import SEAL, Pairing, Tournament, TournamentFo
 from alphazero.tournaments.tournament import read_tournament
 from alphazero.training.config import RunConfig
 from alphazero.training.parts.resume import read_state
-from alphazero.training.replay_buffer import read_samples
+from alphazero.training.replay_buffer import make_examples, read_samples
 from alphazero.training.report import _matches, read_evaluation
 from alphazero.training.selfplay.games import saved_arrays
 
@@ -126,10 +128,19 @@ def read_manifest(path: Path) -> object:
     return manifest and read_state(manifest, path.parent)
 
 
-def sample_arrays() -> dict[str, np.ndarray]:
-    policies = np.full((SAMPLES, 9), 1 / 9, np.float32)
-    numbers = np.zeros(SAMPLES, np.float32)
-    return {"states": np.zeros((SAMPLES, 2), np.uint64), "policies": policies, "outcomes": numbers, "values": numbers}
+def sample_arrays(name: str = "tictactoe") -> dict[str, np.ndarray]:
+    """Samples of the start position."""
+    kernels = kernels_of(registry.load(name).game)
+    states, numbers = kernels.rolled_states(SAMPLES), np.zeros(SAMPLES, np.float32)
+    policies = kernels.describe_all(states)[0].astype(np.float32)
+    policies /= policies.sum(axis=1, keepdims=True)
+    return {"states": states, "policies": policies, "outcomes": numbers, "values": numbers}
+
+
+def observe_samples(path: Path, name: str) -> object:
+    """The examples of a file of samples, as the network sees them."""
+    kernels = kernels_of(registry.load(name).game)
+    return kernels.observations(make_examples(kernels, read_samples(path, kernels.game, SAMPLES)).states)
 
 
 def game_arrays() -> dict[str, np.ndarray]:
@@ -159,16 +170,23 @@ def some_records() -> list[GameRecord]:
     return [GameRecord("tictactoe", i, ("random", "greedy"), *words, "1-0", (0.1, 0.2), 1) for i in range(3)]
 
 
-def write_games(folder: Path) -> Path:
-    write_records(folder / "games.jsonl", some_records())
+def dice_records(name: str = "pig") -> list[GameRecord]:
+    """A game with dice; one for one player has the second contestant's moves, too."""
+    moves = {"pig": "roll 4 roll 1 roll 6 hold", "2048": "b3=2 a2=4 down c2=2 left"}[name].split()
+    others = tuple(moves) if name == "2048" else ()
+    return [GameRecord(name, 0, ("random", "greedy"), (), tuple(moves), "*", (0.1, 0.2), 1, others=others)]
+
+
+def write_games(records: Callable[[], list[GameRecord]], folder: Path) -> Path:
+    write_records(folder / "games.jsonl", records())
     return folder / "games.jsonl"
 
 
-def replay_games(path: Path) -> object:
-    records = read_records(path)
+def replay_games(path: Path, name: str = "tictactoe") -> object:
+    game, records = registry.load(name).game, read_records(path)
     with contextlib.redirect_stdout(io.StringIO()):
         list_games(records)
-    return [record.positions(tictactoe().game) for record in records]
+    return [(record.positions(game), record.positions(game, second=True)) for record in records]
 
 
 def write_toml(folder: Path) -> Path:
@@ -242,11 +260,16 @@ FORMATS = {
     "weights": Format(write_weights, read_resealed),
     "config": Format(write_config, read_config_file, CONFIG_SEAL),
     "manifest": Format(write_manifest, read_manifest, "manifest_sha256"),
-    "replay": Format(
-        write_arrays("replay.npz", sample_arrays), lambda path: read_samples(path, tictactoe().game, SAMPLES)
-    ),
+    **{
+        f"replay{of}": Format(
+            write_arrays("replay.npz", partial(sample_arrays, name)), partial(observe_samples, name=name)
+        )
+        for of, name in {"": "tictactoe", " with dice": "pig", " for one": "2048"}.items()
+    },
     "games in progress": Format(write_arrays("games.npz", game_arrays), read_games_in_progress),
-    "records": Format(write_games, replay_games),
+    "records": Format(partial(write_games, some_records), replay_games),
+    "records with dice": Format(partial(write_games, dice_records), partial(replay_games, name="pig")),
+    "records for one": Format(partial(write_games, partial(dice_records, "2048")), partial(replay_games, name="2048")),
     "toml": Format(write_toml, read_tournament),
     "tournament": Format(write_tournament, open_tournament, SEAL),
     "tournament games": Format(write_tournament_games, open_tournament),

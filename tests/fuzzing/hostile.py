@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import sha256_of, to_json, write_sealed_json
 from tests.fuzzing import formats
 from tests.fuzzing.formats import FORMATS, reseal
@@ -139,7 +140,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "a string for an object": replaced(b'"games"'),
 }
 FINE = {
-    "records": {"empty"},
+    **{name: {"empty"} for name in ("records", "records with dice", "records for one")},
     "tournament games": {"empty", "missing", "cut in half"},
     "tournament": {"missing", "a link to itself"},
     "manifest": {"missing"},
@@ -392,6 +393,45 @@ def _texts() -> Iterator[Case]:
         yield Case("records", attack, _with(fields))
 
 
+def _dice() -> Iterator[Case]:
+    for attack, moves in {
+        "a 7": "roll 7",
+        "a 0": "roll 0",
+        "minus 1": "roll -1",
+        "5,000 digits": f"roll {'4' * 5_000}",
+        "no die": "roll hold",
+        "a roll that is not due": "roll 4 4",
+        "a roll at the start": "4",
+        "a tile": "roll b3=2",
+        "an escape as outcome": "roll \x1b[2J",
+        "100,000 rolls": "roll 4 " * 100_000,
+    }.items():
+        yield Case("records with dice", attack, _with({"moves": moves.split(" ")}))
+    for attack, moves in {
+        "a tile on another": "b3=2 b3=2",
+        "one tile too few": "b3=2 down",
+        "one too many": "b3=2 a2=2 c1=2",
+        "an 8": "b3=8",
+        "beyond the board": "e5=2",
+        "a 7": "7",
+    }.items():
+        for entry in ("moves", "others"):
+            yield Case("records for one", f"{attack}, in {entry}", _with({entry: moves.split()}))
+    for attack, change in {
+        "results above the most points": ("outcomes", np.float32(1.5)),
+        "results below the fewest": ("outcomes", np.float32(-1.5)),
+        "values that are no numbers": ("values", np.float32(np.nan)),
+        "shares above 1": ("policies", np.float32(2)),
+    }.items():
+        yield Case("replay for one", attack, partial(_samples_with, name=change[0], number=change[1]))
+
+
+def _samples_with(path: Path, name: str, number: np.float32) -> None:
+    arrays = formats.sample_arrays("2048")
+    arrays[name][...] = number
+    write_npz(path, arrays)
+
+
 def _figures() -> Iterator[Case]:
     for attack, more in {
         "60,000 figures": {f"{i:x}": 0 for i in range(60_000)},
@@ -409,4 +449,4 @@ def cases() -> list[Case]:
         for attack, spoil in FILES.items()
         if attack not in FINE.get(name, ())
     ]
-    return [*files, *_wrong_values(), *_nets(), *_sparse_nets(), *_manifests(), *_texts(), *_figures()]
+    return [*files, *_wrong_values(), *_nets(), *_sparse_nets(), *_manifests(), *_texts(), *_dice(), *_figures()]

@@ -21,6 +21,7 @@ from alphazero.catalogue import registry
 from alphazero.commands.pit import PitConfig
 from alphazero.commands.shared import parse
 from alphazero.commands.tournament import TournamentConfig
+from alphazero.game.record import line_of
 from alphazero.matches.intervals import Sprt
 from alphazero.players.contestants import ContestantText, find_checkpoint, make_player
 from alphazero.players.gtp_player import EngineFault, GtpProcess
@@ -35,8 +36,11 @@ from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.run_names import choose_folder, resolve_checkpoint
 from alphazero.training.health import Watch
 from alphazero.training.parts.journal import describe_progress
+from alphazero.web.engine import Engine, Stage
+from alphazero.web.message import Question, parse_message
+from alphazero.web.searches import Stop
 from tests.fuzzing import formats
-from tests.fuzzing.formats import FORMATS, Format, tictactoe
+from tests.fuzzing.formats import FORMATS, Format, dice_records, tictactoe
 
 Read = Callable[[Any, Path], Any]
 
@@ -151,7 +155,7 @@ def read_file(name: str) -> Read:
 def file_parser(name: str) -> tuple[st.SearchStrategy[Any], Read]:
     valid = valid_bytes(name)
     try:
-        document = json.loads(valid.splitlines()[0] if name in ("records", "tournament games") else valid)
+        document = json.loads(valid.splitlines()[0] if name.startswith(("records", "tournament games")) else valid)
     except ValueError:
         return damaged(valid) | st.binary(max_size=200), read_file(name)
     return mutated(document) | mutated(document) | damaged(valid) | JSON, read_file(name)
@@ -177,6 +181,8 @@ def arrays(draw: st.DrawFn, valid: dict[str, np.ndarray]) -> dict[str, np.ndarra
             found[name] = np.full(found[name].shape, 0).astype(found[name].dtype)
             if found[name].dtype.kind == "f":
                 found[name] += np.float32(number)
+            elif found[name].dtype == np.uint64:
+                found[name] += np.uint64(draw(st.integers(0, (1 << 64) - 1)))
         else:
             found[name] = np.zeros(shape, kind)
     return found
@@ -189,6 +195,27 @@ def archive_parser(name: str, valid: dict[str, np.ndarray]) -> tuple[st.SearchSt
         return FORMATS[name].read(path)
 
     return arrays(valid) | damaged(valid_bytes(name)), read
+
+
+@cache
+def page() -> Engine:
+    return Engine(Stage("pig", registry.load("pig"), device="cpu"))
+
+
+def page_reader() -> Read:
+    engine = page()
+
+    def read_message(message: dict[str, Any], folder: Path) -> None:
+        question = parse_message(json.dumps({"id": 1, **message}))
+        assert isinstance(question, Question)
+        if question.ask == "move":
+            list(engine.searches["move"](None, question, Stop()))
+        else:
+            engine.quick[question.ask](None, question)
+
+    for game in DICE_GAMES:  # compiles now, not while an input is timed
+        engine.quick["roll"](None, Question(1, "roll", game))
+    return read_message
 
 
 def read_figures(data: Any, folder: Path) -> None:
@@ -319,6 +346,19 @@ def read_sprt(text: str, folder: Path) -> None:
     Sprt.parse(text)
 
 
+DICE_GAMES = "pig", "2048", "backgammon"
+MESSAGES = st.fixed_dictionaries(
+    {
+        "ask": st.sampled_from(["position", "roll", "record", "load", "game", "move"]),
+        "game": st.sampled_from(DICE_GAMES),
+    },
+    optional={
+        "actions": st.lists(st.integers(0, 5) | st.integers(0, 200) | st.integers(), max_size=12),
+        "moves": texts("roll", "hold", "4", "0", "7", "b3=2", "b3=8", "left", "31", "13/10"),
+        "player": st.just({"id": "random"}), "seed": st.integers(), "resigned": st.integers(-1, 2),
+        "text": st.sampled_from([record for name in ("pig", "2048") for record in map(line_of, dice_records(name))]),
+    },
+)  # fmt: skip
 FLAGS = (
     "--games --seed --simulations --sprt --json --openings --device --anchor "
     "--gauntlet --threads --folder random greedy 1 -1 -- -h ="
@@ -338,8 +378,10 @@ MOVES = texts("a1", "c3", "undo", "hint", "eval", "save", "quit", "help", "game.
 ANSWERS = st.sampled_from(["=", "? no", "= a1", "", "\x1b[2J", "=12 b2"]) | st.text(max_size=10)
 
 PARSERS: dict[str, Callable[[], tuple[st.SearchStrategy[Any], Read]]] = {
-    **{name: partial(file_parser, name) for name in FORMATS if name not in ("replay", "games in progress")},
+    **{name: partial(file_parser, name) for name in FORMATS if not name.startswith(("replay", "games in"))},
     "replay": lambda: archive_parser("replay", formats.sample_arrays()),
+    "replay with dice": lambda: archive_parser("replay with dice", formats.sample_arrays("pig")),
+    "replay for one": lambda: archive_parser("replay for one", formats.sample_arrays("2048")),
     "games in progress": lambda: archive_parser("games in progress", formats.game_arrays()),
     "metrics": lambda: (mutated(FIGURES) | JSON | st.binary(max_size=100), read_figures),
     "lock holder": lambda: (st.binary(max_size=1200), read_holder),
@@ -347,6 +389,7 @@ PARSERS: dict[str, Callable[[], tuple[st.SearchStrategy[Any], Read]]] = {
     "game": lambda: (texts(*GAMES.split()), read_game),
     "moves": lambda: (texts("a1", "b2", "c3", "a2", "z9", "4453"), read_position),
     "checkpoint name": lambda: (texts("runs", "best", "tictactoe-1", "\0"), read_checkpoint_name),
+    "page with dice": lambda: (MESSAGES, page_reader()),
     "GTP server": lambda: (texts(*COMMANDS.split()), gtp_reader()),
     "GTP player": lambda: (st.lists(ANSWERS, max_size=5), read_engine),
     "human": lambda: (st.lists(MOVES, max_size=4), move_reader()),

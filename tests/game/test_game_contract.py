@@ -474,6 +474,23 @@ def test_any_text_is_a_legal_action_or_refused(game: Game):
         assert refused
 
 
+def test_no_words_of_a_state_lead_the_rules_out_of_their_arrays(game: Game):
+    """States come out of files, too, and compiled rules do not look whether an index is in range."""
+    rng, rules = np.random.default_rng(12), game.plain_rules
+    for number in range(60):
+        state = rng.integers(0, 1 << 64, game.state_words, np.uint64)
+        state >>= rng.integers(0, 64 if number % 2 else 1, game.state_words).astype(np.uint64)
+        planes, mask = np.zeros(game.observation_shape, np.float32), np.zeros(game.num_actions, bool)
+        rules.observe(state, planes)
+        rules.legal(state, mask)
+        if rules.transform is not None:
+            rules.transform(state.copy(), number % len(game.symmetries[1]))
+        for action in np.flatnonzero(mask).tolist():
+            rules.step(state.copy(), action)
+        for outcome in range(rules.chance(state, np.zeros(game.num_outcomes)) if rules.chance else 0):
+            rules.settle(state.copy(), outcome)
+
+
 @pytest.mark.parametrize("name", ["state", "legal_mask", "observation"])
 def test_a_position_is_read_only(game: Game, name: str):
     """Nobody who holds a position may change what it says, nor make an illegal action legal."""
