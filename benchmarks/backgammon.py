@@ -230,6 +230,7 @@ def points_of(game: Game, result: MatchResult) -> np.ndarray:
         state = game.start().state.copy()
         for action in actions:
             (rules.settle if rules.chance(state, chances) > 0 else rules.step)(state, action)
+        assert rules.terminal_value is not None
         points = rules.terminal_value(state)
         found[i] = points if rules.to_play(state) == number % 2 else -points  # who plays first in even games
     return found

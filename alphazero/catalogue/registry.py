@@ -205,7 +205,7 @@ def _try(game: Game) -> None:
         check.line = []
         check.asked_again()
         if lines:
-            check.both_move()
+            check.all_move()
             check.mirrored(lines[:1])
     _tried_rules.add((game.name, game._fingerprint))
 

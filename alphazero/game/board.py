@@ -72,10 +72,17 @@ class Colors:
     line: str = "#8fa0b5"
     first: str = "#d64550"
     second: str = "#2f7fc1"
+    others: tuple[str, ...] = ("#e0a526", "#35936a", "#8d5bc9", "#d977ab", "#7a5340", "#35a9b8")
+    """The colours of the third player and of all after it."""
     neutral: str = "#1c2430"
     """Pieces without an owner."""
     mark: str = "#c026d3"
     """Shading, and the mark of the last move. It is the same in all shipped games, and is seen on each board."""
+
+    @property
+    def of_players(self) -> tuple[str, ...]:
+        """The colour of each player's pieces."""
+        return self.first, self.second, *self.others
 
 
 @dataclass(frozen=True)
@@ -85,8 +92,8 @@ class Board:
     cells: tuple[Cell, ...] = ()
     labels: tuple[Label, ...] = ()
     strokes: tuple[Stroke, ...] = ()
-    shapes: tuple[str, str] = ("stone", "stone")
-    """The shape of the first and of the second player's pieces."""
+    shapes: tuple[str, ...] = ("stone", "stone")
+    """The shape of each player's pieces, the first player's first; then they come again."""
     colors: Colors = Colors()
 
 
@@ -108,6 +115,8 @@ class View:
     to_play: int
     outcome: int | None
     """+1 if the first player has won, -1 if the second, 0 for a draw; None if the game goes on."""
+    winners: tuple[int, ...]
+    """The players with the best result, when the game is over."""
     pieces: tuple[Piece, ...]
     clicks: tuple[Click, ...]
     """Every legal action has at least one, and pictures mark it at the first. No click is the beginning of another."""

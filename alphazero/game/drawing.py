@@ -28,9 +28,9 @@ MOST_BUTTONS = 6
 LEAST_SHARE = 0.005
 """Actions with a smaller share of the policy get no mark."""
 INK = "#1c2430"
+ORDINALS = "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth"
 HALO = {"stroke": INK, "stroke_width": 3, "stroke_linejoin": "round", "paint_order": "stroke", "text_anchor": "middle"}
 """A dark edge around light letters makes them readable on any colour."""
-PLAYERS = ("first player", "second player")
 
 FORBIDDEN = re.compile(r"\x1b\[[0-9;]*m|[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Terminal colours, and control characters, which XML forbids."""
@@ -90,8 +90,8 @@ def _by_action(numbers: Numbers | None, legal: Iterable[int]) -> dict[int, float
 
 def _status(view: View) -> str:
     if view.outcome is None:
-        return f"{PLAYERS[view.to_play]} to move"
-    return "draw" if view.outcome == 0 else f"{PLAYERS[view.outcome < 0]} has won"
+        return f"{ORDINALS[view.to_play]} player to move"
+    return "draw" if len(view.winners) > 1 else f"{ORDINALS[view.winners[0]]} player has won"
 
 
 def _number(length: float) -> str:
@@ -132,7 +132,7 @@ class _Picture:
 
     def cells(self, view: View) -> str:
         """All cells; the title of each says its name and its piece."""
-        owners = {0: "first", 1: "second", None: "taken"}
+        owners = dict(enumerate(ORDINALS)) | {None: "taken"}
         pieces = {piece.cell: f", {owners[piece.player]} {piece.text}".rstrip() for piece in view.pieces}
         fills = {"plain": self.colors.cell, "shaded": self.colors.shaded, "hole": self.colors.cell}
         drawn = []
@@ -165,7 +165,7 @@ class _Picture:
         """All pieces, grouped by owner and shape."""
         kinds: dict[tuple[int | None, str], list[int]] = {}
         for piece in pieces:
-            own = "stone" if piece.player is None else self.board.shapes[piece.player]
+            own = "stone" if piece.player is None else self.board.shapes[piece.player % len(self.board.shapes)]
             kinds.setdefault((piece.player, piece.shape or own), []).append(piece.cell)
         drawn = [self.shapes(shape, player, cells) for (player, shape), cells in kinds.items()]
         texts = [(self.centers[piece.cell], piece.text) for piece in pieces if piece.text]
@@ -185,6 +185,10 @@ class _Picture:
             strokes = [(x, y, (0.6 * radius, side * 0.6 * radius)) for (x, y), radius in places for side in (1, -1)]
             lines = (_path([(x - right, y - down), (x + right, y + down)]) for x, y, (right, down) in strokes)
             return self.line("".join(lines), color, 0.28 * places[0][1])
+        if shape == "triangle":
+            corners = [(0.0, -0.66), (0.62, 0.5), (-0.62, 0.5)]
+            drawn = [[(x + right * r, y + down * r) for right, down in corners] for (x, y), r in places]
+            return self.line("".join(_path(outline, "Z") for outline in drawn), color, 0.24 * places[0][1])
         if shape == "pawn":
             pawns = "".join(_pawn(at, radius) for at, radius in places)
             return _tag("path", d=pawns, fill=color, stroke=_contrast(color), stroke_width=1.5)
@@ -193,13 +197,16 @@ class _Picture:
 
     def color_of(self, player: int | None) -> str:
         """The colour of a player's pieces, or of those without an owner."""
-        return self.colors.neutral if player is None else (self.colors.first, self.colors.second)[player]
+        return self.colors.neutral if player is None else self.colors.of_players[player]
 
     def engraving(self, player: int | None, share: float) -> list[Layer]:
-        """A ring for the first player and a square for the second, so that nobody needs colours to tell them apart."""
-        if player is None:
+        """A ring for the first player and a square for the second, so that nobody needs colours to tell them apart.
+
+        The third one has neither; then they come again.
+        """
+        if player is None or player % 3 == 2:
             return []
-        color, cap, share = self.color_of(player), ("round", "square")[player], share * (1.0, 0.8)[player]
+        color, cap, share = self.color_of(player), ("round", "square")[player % 3], share * (1.0, 0.8)[player % 3]
         return [(share + 0.06, _contrast(color, 0.45), cap), (share - 0.06, color, cap)]
 
     def line(self, path: str, color: str, width: float, cap: str = "round") -> str:

@@ -233,9 +233,11 @@ def _digest_code(digest: Any, code: types.CodeType) -> None:
 
 
 def rule_functions(rules: Rules) -> dict[str, Callable[..., Any] | None]:
-    """The rules by name, in the order of their declaration; those of a die only where a game has one."""
+    """The rules by name, in the order of their declaration; those of few games only where a game has them."""
     found = {field.name: getattr(rules, field.name) for field in fields(rules)}
-    return {name: rule for name, rule in found.items() if rule is not None or name not in ("chance", "settle")}
+    return {
+        name: rule for name, rule in found.items() if rule is not None or name not in ("chance", "settle", "returns")
+    }
 
 
 def rules_fingerprint(rules: Rules) -> str:

@@ -6,9 +6,8 @@ framework can run them. The search never pays for the checks that `Position` mak
 
 from __future__ import annotations
 
-import operator
+import math
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
 from itertools import accumulate
@@ -16,17 +15,17 @@ from typing import Any, ClassVar, SupportsIndex
 
 import numpy as np
 
-from alphazero.errors import GameError, IllegalAction, InputError, count_of, listed, quote, shorten
+from alphazero.errors import GameError, IllegalAction, count_of, listed, quote, shorten
 from alphazero.game import views
 from alphazero.game.board import Board, Clicks, Piece, View
 from alphazero.game.drawing import draw
 from alphazero.game.functions import plain, rule_functions, rules_fingerprint
-from alphazero.game.reading.moves import meant_by, read_moves
-from alphazero.game.rules import Rules, Score, without_points
+from alphazero.game.reading.moves import parse_action, read_position, whole
+from alphazero.game.rules import Rules, Score, results_of, without_points
 
 
 class Game:
-    """A game with perfect information for one player, or for two whose results cancel out, with or without dice.
+    """A game with perfect information for one to eight players, with or without dice.
 
     Laws, which `alphazero check` tries in any game and tests/game/test_game_contract.py in registered ones. Neither can
     see wrong rules that are those of another consistent game:
@@ -63,7 +62,7 @@ class Game:
     """(P, H, W): planes, rows, columns of what the network sees."""
     rules: Rules
     num_players: int = 2
-    """2, or 1; games for more are not played yet."""
+    """From 1 to 8."""
     num_outcomes: int = 0
     """C: the most outcomes that a die of `chance` has; 0 in a game without dice."""
     dice_in_a_row: int = 1
@@ -76,6 +75,17 @@ class Game:
     compiled: ClassVar[bool] = True
     """False: numba need not try to compile the rules; they run as plain Python."""
 
+    @property
+    def value_shape(self) -> tuple[int, ...]:
+        """The shape of a value: a number, for the player to move; in a game for more than two one for each player from
+        the one to move on, in the order of their numbers."""
+        return () if self.num_players <= 2 else (self.num_players,)
+
+    @property
+    def num_values(self) -> int:
+        """V: the numbers of a value of that shape."""
+        return math.prod(self.value_shape)
+
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
         """`(cells int64[S, H*W], actions int64[S, A])`; row 0 is the identity.
@@ -87,7 +97,7 @@ class Game:
         return np.arange(height * width)[None], np.arange(self.num_actions)[None]
 
     def render(self, state: np.ndarray, to_play: int) -> str:
-        """The board as text; `to_play` (0 or 1) tells whose view `state` is."""
+        """The board as text; `to_play` tells whose view `state` is: 0 for the first player."""
         return f"player {to_play + 1} to move: " + " ".join(f"{int(word):x}" for word in state)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
@@ -143,11 +153,7 @@ class Game:
         actions. A text of moves may be numbered and spelled as other programs do, and leave out forced passes.
         """
         if isinstance(moves, str):
-            try:
-                board = self.read_board(moves)
-            except ValueError as error:
-                raise InputError(f"this is no board of {self.name}: {error}") from None
-            return read_moves(self.start(), moves) if board is None else board
+            return read_position(self, moves)
         if not isinstance(moves, Iterable):
             raise IllegalAction(f'moves are a text, as "f5 d6", or a sequence of actions, not {quote(moves)}')
         position = self.start()
@@ -188,6 +194,10 @@ class Game:
         """A name for the rules; to find it takes milliseconds."""
         return rules_fingerprint(self.rules)
 
+    def following(self, player: int) -> int:
+        """The next player where players take turns."""
+        return (player + 1) % self.num_players
+
     def mover(self, state: np.ndarray, alternating: int) -> int:
         """The player to move at `state`: the answer of the rules, or `alternating` where players take turns."""
         to_play = (lambda state: 0) if self.num_players == 1 else self.plain_rules.to_play
@@ -221,7 +231,7 @@ class Position:
         self.state = state
         """`uint64[K]`, read-only."""
         self.to_play = to_play
-        """0 or 1: the player to move."""
+        """The player to move: 0 for the first one."""
         self.actions = actions
         """The actions that led here from `start`."""
         self._start = start
@@ -260,17 +270,28 @@ class Position:
     def outcome(self) -> int:
         """+1 if the first player has won, -1 if the second, 0 for a draw; GameError if the game is not over.
 
-        In a game with a `score` who has more points has won.
+        In a game for more than two it is 0 if the first player shares the best result, -1 if another one has it.
         """
+        if self.game.value_shape:
+            return int(self.winners == (0,)) - int(0 not in self.winners)
         return int(np.sign(self.points))
 
     @cached_property
     def points(self) -> float:
-        """The first player's result as `terminal_value` counts; GameError if the game is not over."""
+        """The first player's result as the rules count; GameError if the game is not over."""
+        return self.results[0]
+
+    @cached_property
+    def results(self) -> tuple[float, ...]:
+        """Each player's result as the rules count, the first player's first; GameError if the game is not over."""
         if not self.terminal:
             raise GameError("the game is not over, so it has no outcome")
-        points = float(self.game.plain_rules.terminal_value(self.state))
-        return points if self.to_play == 0 else -points
+        return results_of(self.game.plain_rules, self.state, self.to_play, self.game.num_players)
+
+    @property
+    def winners(self) -> tuple[int, ...]:
+        """The players with the best result, more than one if they share it; GameError if the game is not over."""
+        return tuple(player for player, result in enumerate(self.results) if result == max(self.results))
 
     @cached_property
     def chances(self) -> tuple[float, ...]:
@@ -302,7 +323,7 @@ class Position:
 
     def play(self, action: SupportsIndex) -> Position:
         """The position after `action`, or an outcome of the die; raises IllegalAction naming the legal ones."""
-        action = _whole(action)
+        action = whole(action)
         if self.terminal:
             raise IllegalAction("the game is over: no action can be played")
         if action not in self.legal_actions:
@@ -315,29 +336,17 @@ class Position:
         else:
             rules.step(state, action)
         start = self._start if self.actions else self
-        mover = self.game.mover(state, self.to_play if self.chances else 1 - self.to_play)
+        mover = self.game.mover(state, self.to_play if self.chances else self.game.following(self.to_play))
         return Position(self.game, state, mover, (*self.actions, action), start)
 
     def parse(self, text: str) -> int:
         """The legal action, or outcome of the die, that `text` means; raises IllegalAction naming the legal ones."""
-        if not isinstance(text, str):
-            raise IllegalAction(f"position.parse takes a text, not {quote(text)}: an action needs no parsing")
-        text = text.strip()
-        with suppress(
-            ValueError, LookupError, TypeError, AttributeError
-        ):  # a notation may be a dict, or `re.match(...)`
-            if not self.chances and (action := self.game.parse_action(text, self.state)) in self.legal_actions:
-                return action
-        words = {legal: self.format(legal) for legal in self.legal_actions}
-        if (found := meant_by(text, words)) is not None:
-            return found
-        legal = listed(words.values()) or "none, the game is over"
-        raise IllegalAction(f"{quote(text)} is not a legal action here (legal: {legal})")
+        return parse_action(self, text)
 
     def format(self, action: SupportsIndex) -> str:
         """`action`, or an outcome of the die, in the game's notation; IllegalAction if it is no whole number."""
         write = self.game.format_outcome if self.chances else self.game.format_action
-        return write(_whole(action), self.state)
+        return write(whole(action), self.state)
 
     @cached_property
     def view(self) -> View:
@@ -351,9 +360,8 @@ class Position:
     ) -> str:
         """A picture of the position as SVG.
 
-        `policy` shades each action by its share of the sum, so visit counts work as well. `values` are written on the
-        actions, or on those with a share if there is a policy. Each is an array of A numbers, or maps actions to
-        numbers. Raises GameError for an array of another size.
+        `policy` shades each action by its share of the sum, as visit counts. `values` stand on the actions, or on those
+        with a share. Each is an array of A numbers, or maps actions to numbers; GameError for another size.
 
         >>> import alphazero as az
         >>> position = az.load_game("connect4").position("4453")
@@ -390,11 +398,3 @@ class Position:
 
     def __str__(self) -> str:
         return self.game.render(self.state, self.to_play)
-
-
-def _whole(action: SupportsIndex) -> int:
-    try:
-        return operator.index(action)
-    except TypeError:
-        law = f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
-        raise IllegalAction(law) from None

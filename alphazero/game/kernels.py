@@ -28,7 +28,7 @@ from alphazero.game.randomness import CHANCE, make_key, uniform
 from alphazero.storage.kernel_cache import cached, needs_compiling
 
 logger = logging.getLogger(__name__)
-DIE = 2
+DIE = 8
 """Is added to `to_play` of a search's node where a die is due."""
 NO_POINTS = np.uint64(0)
 LONGEST_LABEL = 60
@@ -41,6 +41,9 @@ legal: Any
 step: Any
 is_terminal: Any
 terminal_value: Any
+returns: Any
+write_result: Any
+following: Any
 to_canonical: Any
 observe: Any
 transform: Any
@@ -51,8 +54,10 @@ chance: Any
 settle: Any
 roll_dice: Any
 terminal_points: Any
+terminal_returns: Any
 gained: Any
 NUM_SYMMETRIES: int
+NUM_PLAYERS: int
 LOW_SCORE: float
 HIGH_SCORE: float
 POINTS_WORD: int
@@ -65,13 +70,17 @@ def _init_states(states):
 
 
 def _describe(states, legal_masks, terminal, values):
-    """Legal actions `bool[n, A]`, over or not `bool[n]`, and the mover's result `float32[n]` of every state."""
+    """Legal actions `bool[n, A]`, over or not `bool[n]`, and the result `float32[n, V]` of every state.
+
+    V is 1, for the result of the player to move, or in a game for more than two their number: see `Game.value_shape`.
+    """
     for i in range(len(states)):
         legal_masks[i] = False
-        values[i] = 0.0
+        for seat in range(values.shape[1]):
+            values[i, seat] = 0.0
         terminal[i] = is_terminal(states[i])
         if terminal[i]:
-            values[i] = terminal_value(states[i])
+            write_result(states[i], values, i)
         else:
             legal(states[i], legal_masks[i])
 
@@ -81,7 +90,7 @@ def _play(states, to_play, actions):
     for i in range(len(states)):
         if actions[i] >= 0:
             step(states[i], int(actions[i]))  # numpy's whole numbers shift no uint64, where rules are not compiled
-            to_play[i] = mover(states[i], 1 - to_play[i])
+            to_play[i] = mover(states[i], following(to_play[i]))
 
 
 def _find_movers(states, to_play):
@@ -94,7 +103,7 @@ def _advance(states, to_play, parents, actions, children, terminal, values, leaf
     """Plays one action per pair (parent, child) of rows and describes the result; returns how many need a network.
 
     `states uint64[R, K]`, `to_play int8[R]`: all nodes of all trees; `parents`, `actions`, `children int[n]`: rows,
-    -1 = skip. Writes `terminal bool[n]`, `values float32[n]` (the mover's result where terminal), and packs the states
+    -1 = skip. Writes `terminal bool[n]`, `values float32[n, V]` (the result where terminal), and packs the states
     and legal masks of the others, in order, into `leaf_states uint64[n, K]`, `leaf_masks bool[n, A]`.
     """
     count = 0
@@ -106,10 +115,10 @@ def _advance(states, to_play, parents, actions, children, terminal, values, leaf
         for word in range(states.shape[1]):  # copying a slice might need new memory, which some targets do not have
             state[word] = states[parent, word]
         step(state, int(actions[i]))
-        to_play[child] = mover(state, 1 - to_play[parent])
+        to_play[child] = mover(state, following(to_play[parent]))
         terminal[i] = is_terminal(state)
         if terminal[i]:
-            values[i] = terminal_value(state)
+            write_result(state, values, i)
         else:
             for word in range(states.shape[1]):
                 leaf_states[count, word] = state[word]
@@ -139,11 +148,11 @@ def _advance_to_die(
             to_play[child] = mover(state, to_play[parent] - DIE)
         else:
             step(state, int(actions[i]))
-            to_play[child] = mover(state, 1 - to_play[parent])
+            to_play[child] = mover(state, following(to_play[parent]))
         chances[i, 0] = 0.0
         terminal[i] = is_terminal(state)
         if terminal[i]:
-            values[i] = terminal_value(state)
+            write_result(state, values, i)
             continue
         due = chance(state, probabilities)
         if due > 0:
@@ -209,7 +218,7 @@ def _wins_by(state, action, after):
         return False
     player = mover(state, 0)
     result = terminal_value(after)
-    return result >= 1.0 if mover(after, 1 - player) == player else result <= -1.0
+    return result >= 1.0 if mover(after, following(player)) == player else result <= -1.0
 
 
 def _observe_states(states, planes):
@@ -331,9 +340,20 @@ class BoundRules:
             "POINTS_WORD": -1 if game.points_word is None else game.points_word, **rules,
         }  # fmt: skip
         if game.score:
-            self.scope |= {"terminal_points": self.scope["terminal_value"], "LOW_SCORE": float(game.score.low)}
-            self.scope["HIGH_SCORE"] = float(game.score.high)
+            self.scope |= {"LOW_SCORE": float(game.score.low), "HIGH_SCORE": float(game.score.high)}
+        if game.score and game.value_shape:
+            self.scope["terminal_returns"] = self.scope["returns"]
+            self.scope["returns"] = bound(_scaled_returns, self.scope)
+        elif game.score:
+            self.scope["terminal_points"] = self.scope["terminal_value"]
             self.scope["terminal_value"] = bound(_scaled_score, self.scope)
+        self.scope["following"] = _following
+        if game.num_players != 2:
+            self.scope["NUM_PLAYERS"] = game.num_players
+            self.scope["following"] = bound(_next_of_many, self.scope)
+        if game.value_shape:  # which templates for two may ask for
+            self.scope["terminal_value"] = _no_heuristic
+        self.scope["write_result"] = bound(_write_returns if game.value_shape else _write_value, self.scope)
         self.scope["gained"] = _nothing if game.points_word is None else bound(_gained, self.scope)
         self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
         if game.num_players == 1:
@@ -521,13 +541,14 @@ class Kernels:
     def describe_all(self, states: ArrayLike) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`(legal_masks bool[n, A], terminal bool[n], values float32[n])` of `uint64[n, K]`.
 
-        Raises ValueError for states of another shape.
+        Values are the results of the players to move, or of all players: see `Game.value_shape`. Raises ValueError for
+        states of another shape.
         """
         states = self._rows(states)
         masks = np.empty((len(states), self.game.num_actions), bool)
-        terminal, values = np.empty(len(states), bool), np.empty(len(states), np.float32)
+        terminal, values = np.empty(len(states), bool), np.empty((len(states), self.game.num_values), np.float32)
         self.describe(states, masks, terminal, values)
-        return masks, terminal, values
+        return masks, terminal, values.reshape(-1, *self.game.value_shape)
 
 
 kernels_of = functools.lru_cache(maxsize=16)(Kernels)
@@ -645,6 +666,22 @@ def _ask_rules(state, alternating):
     return to_play(state)
 
 
+def _following(player):
+    return 1 - player
+
+
+def _next_of_many(player):
+    return (player + 1) % NUM_PLAYERS
+
+
+def _write_value(state, values, i):
+    values[i, 0] = terminal_value(state)
+
+
+def _write_returns(state, values, i):
+    returns(state, values[i])
+
+
 def _alternate(state, alternating):
     return alternating
 
@@ -659,6 +696,13 @@ def _scaled_score(state):
     if POINTS_WORD >= 0:
         points -= float(np.int64(state[POINTS_WORD]))
     return min(max(points, LOW_SCORE), HIGH_SCORE) / max(-LOW_SCORE, HIGH_SCORE)
+
+
+def _scaled_returns(state, results):
+    """`Score.value` of each player's points."""
+    terminal_returns(state, results)
+    for seat in range(len(results)):
+        results[seat] = min(max(results[seat], LOW_SCORE), HIGH_SCORE) / max(-LOW_SCORE, HIGH_SCORE)
 
 
 def _gained(before, after):

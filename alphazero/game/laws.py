@@ -25,6 +25,7 @@ from alphazero.game.rules import Rules, Score, points_so_far, without_points
 
 ALL_TRIED = 8
 """So many of the first dice, and ever fewer of the others, are tried with all their outcomes."""
+MOST_PLAYERS = 8
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
 
@@ -58,7 +59,7 @@ ANSWERS: dict[str, tuple[Callable[[Any], Any], str]] = {
         lambda value: isinstance(value, int | float | np.number),
         "give -1, 0 or 1 for the player to move",
     ),
-    "to_play": (lambda value: value in (0, 1), "give 0 or 1, since a game has two players"),
+    "returns": WRITES,
     "heuristic": (
         lambda value: isinstance(value, int | float | np.number) and -1 < value < 1,
         "give a number between -1 and 1 for the player to move",
@@ -76,8 +77,9 @@ class Facts(NamedTuple):
 
     is_terminal: bool
     to_play: int
-    terminal_value: float
-    """On the scale from -1 to 1; 0 where the game goes on."""
+    terminal_value: tuple[float, ...]
+    """One number, on the scale from -1 to 1, or in a game for more than two what `returns` writes; zeros where the game
+    goes on."""
     legal: Any
     """`bool[A]`, all false where the game is over; kept as a digest."""
     observe: Any
@@ -110,6 +112,8 @@ class Questions:
         """The positions of all random games, their movers, and the facts as they were when each was reached."""
         self._dice = 0
         """Dice that were due so far."""
+        self._when_won: tuple[float, ...] = ()
+        """In a game for more than two, the results when somebody has won alone, the winner's first."""
         self._asked: float | None = None
         """Since when the author's code has been at work; None when it is not."""
 
@@ -168,7 +172,9 @@ class Questions:
         before, begin = state.copy(), time.perf_counter()
         value = self.call(name, lambda: getattr(self.rules, name)(state, *arguments), state, player)
         self.busy += time.perf_counter() - begin
-        is_right, law = ANSWERS[name]
+        players = self.game.num_players
+        turn = lambda value: value in range(players), f"give the number of a player: 0 to {players - 1}"
+        is_right, law = turn if name == "to_play" else ANSWERS[name]
         if not is_right(value):
             raise self.fail(f"`{name}` must {law}; it gave {quote(value, 60)}", before, player)
         if name not in ("step", "init", "transform", "settle") and not np.array_equal(before, state):
@@ -215,14 +221,19 @@ class Laws(Questions):
             self.must(is_right(value), f"`{name}` must be {law}, not {quote(value, 60)}")
         for field in fields(Rules):
             rule = getattr(self.game.rules, field.name)
-            self.must(callable(rule) or rule is field.default, f"the rule `{field.name}` must be a function")
+            may_lack = rule is field.default or (field.name == "terminal_value" and self.game.value_shape)
+            self.must(callable(rule) or may_lack, f"the rule `{field.name}` must be a function")
         rules, sizes = self.game.rules, (self.game.num_outcomes, self.game.dice_in_a_row)
         dice = {rules.chance is not None, rules.settle is not None, self.game.num_outcomes != 0}
         law = "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them"
         self.must(len(dice) == 1, law)
         law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
         self.must(_is_size(sizes[1]) and (sizes[0] == 0 or _is_size(sizes[0])), law)
-        self.must(self.game.num_players in (1, 2), "`num_players` must be 1 or 2: games for more cannot be learned yet")
+        players = self.game.num_players
+        self.must(_is_size(players) and players <= MOST_PLAYERS, f"`num_players` must be 1 to {MOST_PLAYERS}")
+        there = {name: getattr(rules, name) is not None for name in ("terminal_value", "returns")}
+        law = "a game for more than two has `returns`, and None in place of `terminal_value`; others have no `returns`"
+        self.must(there == {"terminal_value": players <= 2, "returns": players > 2}, law)
         alone, score, word = self.game.num_players == 1, self.game.score, self.game.points_word
         law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
         law = "a game for one needs a `score`: a Score of two finite numbers, the lower first" if alone else law
@@ -230,7 +241,7 @@ class Laws(Questions):
         self.must(
             isinstance(given, Score)
             and -math.inf < given.low < given.high < math.inf
-            and (alone or given.high == -given.low),
+            and (players != 2 or given.high == -given.low),
             law,
         )
         law = "`points_word` must be None, or in a game for one the index of a word of the state"
@@ -263,11 +274,13 @@ class Laws(Questions):
 
     def facts(self, state: np.ndarray, player: int) -> Facts:
         """The answers of the rules about a position; what they write must not depend on what the arrays held before."""
-        over, value = bool(self.ask("is_terminal", state, player)), 0.0
+        over, values = bool(self.ask("is_terminal", state, player)), (0.0,) * self.game.num_values
         planes, masks = np.zeros(self.game.observation_shape, np.float32), np.zeros((2, self.game.num_actions), bool)
         self.ask("observe", state, player, planes)
         self.must(np.isfinite(planes).all(), "`observe` must write finite numbers", state, player)
-        if over:
+        if over and self.game.value_shape:
+            values = self.results(state, player)
+        elif over:
             value = float(self.ask("terminal_value", state, player))
             score = self.game.score
             allowed = value in (-1, 0, 1) if score is None else score.low <= value <= score.high
@@ -277,7 +290,7 @@ class Laws(Questions):
             law = f"`terminal_value` must give {law} for the player to move; it gave {value:g}"
             self.must(allowed, law, state, player)
             value -= float(points_so_far(state, self.game.points_word))
-            value = value if score is None else float(np.float32(score.value(value)))  # as compiled rules give it
+            values = (value if score is None else float(np.float32(score.value(value))),)  # as compiled rules give it
         else:
             masks[1] = True
             for mask in masks:
@@ -287,7 +300,7 @@ class Laws(Questions):
             self.must(masks.any(), law, state, player)
             if self.rules.heuristic is not None:
                 self.ask("heuristic", state, player)
-        found = Facts(over, self.mover(state, player), value, masks[0], planes)
+        found = Facts(over, self.mover(state, player), values, masks[0], planes)
         word = self.game.points_word
         if word is not None and state[word]:  # what the network sees
             without = self.facts(without_points(state, word), player)
@@ -295,6 +308,24 @@ class Laws(Questions):
             law = "nothing but the result may depend on the points so far, which `points_word` counts"
             self.must(same and np.array_equal(without.observe, planes), law, state, player)
         return found
+
+    def results(self, state: np.ndarray, player: int) -> tuple[float, ...]:
+        """The results by `returns`, on the scale from -1 to 1, as compiled rules give them."""
+        found = np.array([[1e9] * self.game.num_players, [-1e9] * self.game.num_players], np.float32)
+        for row in found:
+            self.ask("returns", state, player, row)
+        self.must(np.array_equal(found[0], found[1]), "`returns` must write a number for each player", state, player)
+        score, results = self.game.score or Score(-1, 1, "for each player"), found[0]
+        law = f"`returns` must write {score.low:g} to {score.high:g} {score.unit}; it wrote {results.tolist()}"
+        self.must(((score.low <= results) & (results <= score.high)).all(), law, state, player)
+        values = np.array([score.value(float(result)) for result in results], np.float32)
+        if values.max() == 1:
+            others = tuple(np.roll(values, -int(values.argmax())).tolist())
+            self._when_won = self._when_won or others
+            law = "whoever gets the most that there is has won alone: in `returns` the others must then always get the "
+            law += f"same, but they got {list(others[1:])} and {list(self._when_won[1:])}"
+            self.must(others == self._when_won, law, state, player)
+        return tuple(values.tolist())
 
     def play(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
         """The state after an action, the same each time."""
@@ -373,13 +404,14 @@ class Laws(Questions):
             action = int(rng.choice(np.flatnonzero(facts.legal)))
             state = self.play(state, player, action)
             self.line = [*self.line, action]
-            player = self.rolled(state, self.mover(state, 1 - player), rng)
+            player = self.rolled(state, self.mover(state, self.game.following(player)), rng)
         most = self.game.max_plies
         raise self.fail(f"a game must end within `max_plies` = {most}: {self.game.too_long}", state, player)
 
-    def both_move(self) -> None:
+    def all_move(self) -> None:
         """Each player has had a turn in the games that were played."""
-        law = "`to_play` must give both players their turns; one of them never moved: a game has two players"
+        law = "`to_play` must give all players their turns; one of them never moved, of `num_players` = "
+        law += f"{self.game.num_players}"
         seats = set(range(self.game.num_players))
         self.must({player for _, player, _ in self.visited} >= seats, law)
 

@@ -36,13 +36,14 @@ class GameRecord:
     number: Count
     """The game's number in the match, from 0; games 2i and 2i + 1 begin with the same opening."""
     contestants: Annotated[tuple[Text, Text], Meta(description="the names of two players")]
-    """The first player's and the second player's, with their settings."""
+    """The first player's and the second player's, with their settings. In a game for n > 2 the first is alone in seat
+    `number` // 2 mod n, counted from 0, and the second has all other seats."""
     opening: Texts
     """The moves before the contestants took over."""
     moves: Texts
     """The moves that the contestants chose."""
     result: Annotated[Result, Meta(description="1-0, 0-1, 1/2-1/2 or *")]
-    """`1-0`, `0-1` or `1/2-1/2`, seen by the first player; `*` for a game that goes on."""
+    """`1-0`, `0-1` or `1/2-1/2`, seen by the first contestant; `*` for a game that goes on."""
     seconds: Annotated[tuple[Seconds, Seconds], Meta(description="two numbers of seconds")]
     """Time that each player took, its share of the time for all games that were searched at once."""
     seed: Annotated[int, Meta(description="a whole number")]

@@ -71,13 +71,15 @@ class Rules:
     """`step(state, action)` plays a legal action in place; the state is then seen by whoever moves next."""
     is_terminal: Callable[..., bool]
     """`is_terminal(state)`: the game is over."""
-    terminal_value: Callable[..., float]
+    terminal_value: Callable[..., float] | None
     """`terminal_value(state)`: -1, 0 or +1 for the player to move there; asked of terminal states only.
-    In a game with a `score` the points of that player, all that the game has brought."""
+    In a game with a `score` the points of that player, all that the game has brought.
+    None in a game for more than two, which has `returns`."""
     observe: Callable[..., None]
     """`observe(state, planes)` fills `float32[P, H, W]`, which comes all zero; the mover's view."""
     to_play: Callable[..., int] | None = None
-    """`to_play(state)`: 0 or 1. Needed only if a player can move twice in a row; else players alternate."""
+    """`to_play(state)`: the number of the player to move, from 0. Needed only if players do not take turns in order,
+    as where one can move twice in a row, or leave early."""
     transform: Callable[..., None] | None = None
     """`transform(state, symmetry)` applies the game's symmetry of that index in place; lets mirrored positions
     share cache entries and samples."""
@@ -90,6 +92,33 @@ class Rules:
     settle: Callable[..., None] | None = None
     """`settle(state, outcome)` puts an outcome of the die, 0 to n-1, into effect in place. Another die may be due then.
     Where players alternate, the player to move stays the same."""
+    returns: Callable[..., None] | None = None
+    """`returns(state, results)`, in a game for more than two: writes the result of each player into `float32[n]`, first
+    that of the player to move, then the others' in the order of their numbers. Each lies between -1 and 1, or is
+    points if the game has a `score`. Who gets 1 has won alone: the others' results are then always the same.
+    Asked of terminal states only."""
+
+
+def results_of(rules: Rules, state: np.ndarray, to_play: int, num_players: int) -> tuple[float, ...]:
+    """Each player's result at the end of a game, by plain rules; the first player's first."""
+    if rules.returns is not None:
+        results = np.zeros(num_players, np.float32)
+        rules.returns(state, results)
+        return tuple(np.roll(results, to_play).tolist())
+    assert rules.terminal_value is not None
+    own = float(rules.terminal_value(state))
+    return (own, -own)[:num_players] if to_play == 0 else (-own, own)
+
+
+def seen_by(viewers: np.ndarray, players: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """`values float32[n]` of the players `int[n]` as the viewers `int[n]` see them.
+
+    Of two players one loses what the other wins. `float32[n, V]`, in a game for more, begins with the viewer's number.
+    """
+    if values.ndim == 1:
+        return np.where(viewers == players, values, -values)
+    seats = np.arange(values.shape[1]) + (viewers.astype(np.int64) - players)[:, None]
+    return np.take_along_axis(values, seats % values.shape[1], axis=1)
 
 
 def points_so_far(states: np.ndarray, points_word: int | None) -> np.ndarray:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from alphazero.errors import LawBroken, count_of, quote
-from alphazero.game.game import Game
+from alphazero.game.game import Game, Position
 from alphazero.game.kernels import Kernels, _roll
 from alphazero.game.laws import Facts, Laws
 from alphazero.game.python_game import PythonGame
@@ -49,7 +49,8 @@ class Findings:
     points: list[float] = field(default_factory=list)
     """The points of each game, in a game for one; other games have `outcomes`."""
     outcomes: Counter[int] = field(default_factory=Counter)
-    """Games by their outcome for the first player."""
+    """Games by their outcome for the first player; in a game for more than two by the number of who won alone, from
+    1 on, or 0."""
     last_mover_won: list[bool] = field(default_factory=list)
     """For every won game: the player who made its last ply has won."""
     plies_per_second: float = 0.0
@@ -86,7 +87,7 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
             lines.append(check.line)
         check.line = []
         check.asked_again()
-        check.both_move()
+        check.all_move()
         check.mirrored(lines[:FOLLOWED])
         check.board(lines[0])
         check.line = []
@@ -123,17 +124,23 @@ class Check(Laws):
             words = (written := self.write(self.line)).split()
             read = self.call("split_moves", lambda: list(self.game.split_moves(written)))
             self.must(read == words, f"`split_moves` must find the words of `format_action` in {quote(written)}")
-        value, ended = facts.terminal_value, "draw"
+        value, ended = facts.terminal_value[0], "draw"
         if self.game.num_players == 1:
-            findings.points.append(float(self.rules.terminal_value(state.copy())))
+            findings.points.append(Position(self.game, state.copy(), player, ()).points)
             ended = f"{findings.points[-1]:g} {self.game.score.unit if self.game.score else 'points'}"
+        elif self.game.value_shape:
+            best = np.flatnonzero(np.array(facts.terminal_value) == max(facts.terminal_value)).tolist()
+            winners = [(player + place) % self.game.num_players for place in best]
+            findings.last_mover_won += [winners == [before]] * (len(winners) == 1)
+            ended = f"won: player {', '.join(str(winner + 1) for winner in winners)}"
+            findings.outcomes[winners[0] + 1 if len(winners) == 1 else 0] += 1
         elif value:
             winner = player if value > 0 else 1 - player
             findings.last_mover_won.append(winner == before)
             ended = f"player {winner + 1} has won"
         drawn = f"{self.write(self.line)}\n{self.game.render(state.copy(), player)}\n{ended}"
         findings.example = findings.example or drawn
-        if self.game.num_players > 1:
+        if self.game.num_players == 2:
             findings.outcomes[int(np.sign(value if player == 0 else -value))] += 1
         findings.lengths.append(plies)
         if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
@@ -235,7 +242,7 @@ class Check(Laws):
         for ply, action in enumerate(line, 1):
             self.ask("step", state, player, action)
             self.ask("step", image, mover, int(to_image[action]))
-            player, mover = self.mover(state, 1 - player), self.mover(image, 1 - mover)
+            player, mover = (self.mover(at, self.game.following(who)) for at, who in ((state, player), (image, mover)))
             if self.facts(state, player).image(cells, actions).difference(self.facts(image, mover)):
                 self.line = line[:ply]
                 drawing = f"{self.draw(state, player)}\nbut by `symmetries` its mirror image is\n"
@@ -250,7 +257,7 @@ class Check(Laws):
         """
         firsts: dict[tuple[bytes, bool], tuple[np.ndarray, int, Facts]] = {}
         for state, player, facts in self.visited:
-            if facts.is_terminal and not facts.terminal_value:
+            if facts.is_terminal and not np.any(facts.terminal_value):
                 continue
             other = firsts.setdefault((facts.observe, facts.is_terminal), (state, player, facts))
             if facts._replace(to_play=0).difference(other[2]._replace(to_play=0)):
@@ -298,9 +305,11 @@ def _compiled_difference(
     """The rule that the compiled rules have otherwise at a visited position, else empty; adds an action to go on by."""
     state, player, first = check.visited[number]
     states, to_play = state[None].copy(), np.array([player], np.int8)
-    (legal,), (over,), (value,) = kernels.describe_all(states)
+    (legal,), (over,), (found,) = kernels.describe_all(states)
     kernels.find_movers(states, to_play)
-    facts = Facts(bool(over), int(to_play[0]), float(value), legal, kernels.observations(states)[0])
+    facts = Facts(
+        bool(over), int(to_play[0]), tuple(np.atleast_1d(found).tolist()), legal, kernels.observations(states)[0]
+    )
     if (wrong := first.difference(facts.kept())) or over:
         return wrong
     choice, rare = np.flatnonzero(legal), number % (1 + len(check.visited) // CHECKED) == 0
@@ -333,7 +342,7 @@ def _compiled_difference(
 def _advise(game: Game, findings: Findings) -> None:
     won = findings.last_mover_won
     if findings.cut:
-        counted = " and counted as a draw" if game.num_players > 1 else ""
+        counted = " and counted as a draw" if game.num_players == 2 else ""
         findings.warnings.append(
             f"cut after {count_of(game.max_plies, 'ply')}{counted}, though by the rules of the game it goes on: "
             f"random game {', '.join(map(str, findings.cut))} of {findings.num_games}"

@@ -19,6 +19,7 @@ def view_of(position: Any) -> View:
     return View(
         position.to_play,
         position.outcome if over else None,
+        position.winners if over else (),
         tuple(game.pieces(position)),
         () if over else _checked_clicks(position),
         _last_cells(position),
@@ -71,22 +72,23 @@ def grid_board(game: Any) -> Board:
 
 
 def shows_stones(position: Any) -> bool:
-    """Planes 0 and 1 of the observation hold 0 and 1 alone, and in no cell two 1."""
-    own, opponent = position.observation[:2]
-    numbers = {*own.ravel().tolist(), *opponent.ravel().tolist()}
-    return numbers <= {0.0, 1.0} and not (own * opponent).any()
+    """The first plane of each player in the observation holds 0 and 1 alone, and no cell has two 1."""
+    planes = position.observation[: max(2, position.game.num_players)]
+    return {*planes.ravel().tolist()} <= {0.0, 1.0} and planes.sum(axis=0).max() <= 1.0
 
 
 def pieces_of_planes(position: Any) -> list[Piece]:
-    """A stone for every 1 in planes 0 (the mover's) and 1 (the opponent's) of the observation.
+    """A stone for every 1 in planes 0 (the mover's), 1 (the next player's) and so on of the observation.
 
     No pieces if these planes hold other numbers, or if both have a 1 in the same cell: they show no stones then.
     """
     if not position.game.board.cells or not shows_stones(position):
         return []
-    own, opponent = (plane.ravel() for plane in position.observation[:2])
-    owners = {cell: position.to_play for cell in own.nonzero()[0].tolist()}
-    owners |= {cell: 1 - position.to_play for cell in opponent.nonzero()[0].tolist()}
+    count = max(2, position.game.num_players)
+    planes = enumerate(position.observation[:count])
+    owners = {
+        cell: (position.to_play + i) % count for i, plane in planes for cell in plane.ravel().nonzero()[0].tolist()
+    }
     return [Piece(cell, owner) for cell, owner in sorted(owners.items())]
 
 

@@ -4,6 +4,9 @@ Games 2i and 2i + 1 start from the same random opening with the players swapped,
 right to begin favours anyone. Openings are distinct positions as long as the game has them.
 
 In a game for one, each contestant plays every game by itself, with the same dice; who has more points wins.
+
+In a game for more than two, one contestant has one seat and the other one all others: see `lone_seat`. Whoever has the
+best result wins; a contestant that shares it with the other one draws.
 """
 
 from __future__ import annotations
@@ -25,6 +28,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length, kernels_of
 from alphazero.matches.openings import Openings, balance_of, choose_openings, warn_of_few
 from alphazero.matches.result import Ended, MatchResult, compared
+from alphazero.matches.seating import boards_of, contestant_at, group_of, outcome_of
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
@@ -52,11 +56,6 @@ def side_by_side(players: Sequence[Player], num_games: int) -> int:
     return 1 if any(player.one_at_a_time for player in players) else min(num_games, SIDE_BY_SIDE)
 
 
-def boards_of(game: Game) -> int:
-    """The times that each game of a match is played: in a game for one both contestants play it."""
-    return 2 if game.num_players == 1 else 1
-
-
 def get_ready(kernels: Kernels, player: Player) -> None:
     """Lets the player compile its code, so that the time does not count as thinking about its first move."""
     if not isinstance(player, FollowingPlayer):
@@ -76,9 +75,9 @@ def shown(
         get_ready(kernels, player)
     openings = Openings(loaded.game, 0, seed)
     if kind != "none" and not loaded.game.num_outcomes:
-        openings = choose_openings(loaded.game, (num_games + 1) // 2, seed, balance)
+        openings = choose_openings(loaded.game, 1 + group_of(loaded.game, num_games - 1), seed, balance)
         if not (balance and balance.by_net):  # else few were asked for
-            warn_of_few(len(openings.drawn), num_games)
+            warn_of_few(len(openings.drawn), 1 + group_of(loaded.game, num_games - 1))
     match = Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
     with Progress(f"{first.name} - {second.name}") as progress:
         for result in match:
@@ -131,7 +130,7 @@ class Arena:
     ):
         check_range("the number of games", num_games, 1)
         if opening_of is None and opening_plies is None:
-            opening_of = choose_openings(kernels.game, (num_games + 1) // 2, seed).of_pair
+            opening_of = choose_openings(kernels.game, 1 + group_of(kernels.game, num_games - 1), seed).of_pair
         elif opening_of is None:
             opening_of = Openings(kernels.game, opening_plies or 0, seed).of_pair
         self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
@@ -181,7 +180,7 @@ class Arena:
             game = next(self._waiting, None)
             if game is None:
                 break
-            opening = self._opening_of(game // 2)
+            opening = self._opening_of(group_of(self._kernels.game, game))
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play
             self._actions[row], self._plies[row] = list(opening.actions), _plies_of(opening)
@@ -192,8 +191,9 @@ class Arena:
         """Settles the dice; both games of a pair have the same ones after as many plies."""
         if not self._kernels.game.num_outcomes:
             return
-        states, to_play, pairs = self._states[rows], self._to_play[rows], self._games[rows] // 2
-        outcomes = self._kernels.roll(states, to_play, self._seed, pairs, self._plies[rows])
+        states, to_play = self._states[rows], self._to_play[rows]
+        groups = np.array([group_of(self._kernels.game, number) for number in self._games[rows].tolist()])
+        outcomes = self._kernels.roll(states, to_play, self._seed, groups, self._plies[rows])
         self._states[rows], self._to_play[rows] = states, to_play
         for row, shown in zip(rows, outcomes.tolist(), strict=True):
             self._actions[row] += [outcome for outcome in shown if outcome >= 0]
@@ -218,7 +218,7 @@ class Arena:
 
     def _contestants_to_move(self) -> np.ndarray:
         """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
-        return self._to_play ^ (self._games & 1)
+        return contestant_at(self._kernels.game, self._games, self._to_play)
 
     def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
         """`int64[n]`: the actions that the player chooses; -1 for a game that was forfeited or taken back."""
@@ -264,10 +264,9 @@ class Arena:
     def _collect(self) -> None:
         """Finishes the games that are over; raises GameError if one goes on for too long."""
         _, terminal, values = self._kernels.describe_all(self._states)
-        movers = self._contestants_to_move()
         for row in np.flatnonzero(terminal & (self._games >= 0)):
-            outcome = int(np.sign(values[row])) * (1 if movers[row] == 0 else -1)
-            self._finish(int(row), outcome)
+            mover = int(self._to_play[row])
+            self._finish(int(row), outcome_of(self._kernels.game, int(self._games[row]), mover, values[row]))
         going_on = np.flatnonzero(self._games >= 0)
         check_length(self._kernels.game, int(self._plies[going_on].max(initial=0)))
 
@@ -275,10 +274,10 @@ class Arena:
         """Moves a finished game out of its row."""
         number, game, earned = int(self._games[row]), self._kernels.game, (0.0, 0.0)
         if game.score and not forfeit:
-            points = float(game.plain_rules.terminal_value(self._states[row]))
-            earned = (points, 0.0 if self._alone else -points)
-            if self._contestants_to_move()[row] == 1:
-                earned = earned[1], earned[0]
+            position = Position(game, self._states[row].copy(), int(self._to_play[row]), ())
+            results = np.array([*position.results, *[0.0] * self._alone])
+            owners = contestant_at(game, number, np.arange(len(results)))
+            earned = float(results[owners == 0].mean()), float(results[owners == 1].mean())
         self._games[row] = -1
         ended = Ended(number, tuple(self._actions[row]), outcome, (0.0, 0.0), forfeit, earned)
         if self._alone:
@@ -298,6 +297,7 @@ class Arena:
         return MatchResult(
             games, actions, outcomes, (self._moves[0], self._moves[1]), (self._seconds[0], self._seconds[1]), seconds,
             self._opening_of(0).ply, forfeits, earned if self._kernels.game.score else (), others,
+            self._kernels.game.num_values,
         )  # fmt: skip
 
 
@@ -306,7 +306,10 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
 
     A human who leaves keeps the games that are over; raises HumanLeft if there are none.
     """
-    match = Arena(kernels_of(game), first, second, num_games, seed, opening_plies=0)
+    numbers = None
+    if game.num_players > 2:  # a human has one seat
+        numbers = range(int(second.one_at_a_time and not first.one_at_a_time), 2 * num_games, 2)
+    match = Arena(kernels_of(game), first, second, num_games, seed, opening_plies=0, numbers=numbers)
     so_far = match.result()
     try:
         for result in match:

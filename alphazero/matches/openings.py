@@ -80,7 +80,7 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
         same = np.zeros(len(states), np.int64)  # the number of a game decides ties alone
         values = judge.assess(states, same, same).values
         assert values is not None
-        return np.abs(values) <= EVEN
+        return np.abs(values).reshape(len(states), -1).max(axis=1) <= EVEN
 
     return Balance(are_balanced, by_net=True)
 
@@ -167,9 +167,8 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
     return best
 
 
-def warn_of_few(num_openings: int, num_games: int) -> None:
-    """Says so if a match of `num_games` has fewer openings than pairs of games."""
-    num_pairs = (num_games + 1) // 2
+def warn_of_few(num_openings: int, num_pairs: int) -> None:
+    """Says so if a match has fewer openings than pairs of games, or groups of them with the same one."""
     if num_openings < num_pairs:
         logger.warning(
             "there are only %s for %s of games, so some are played again: players without randomness then repeat "

@@ -31,7 +31,7 @@ class MatchResult:
     """The finished games of a match; every sequence is in the order of the games' numbers."""
 
     numbers: tuple[int, ...]
-    """Numbers of the finished games; the first contestant plays first in the even ones."""
+    """Numbers of the finished games; the first contestant plays first in the even ones, or is alone in its seat."""
     actions: tuple[tuple[int, ...], ...]
     """All actions of each game, its opening included."""
     outcomes: tuple[int, ...]
@@ -50,6 +50,8 @@ class MatchResult:
     """For each game the points of both contestants, if the game has a `score`."""
     others: tuple[tuple[int, ...], ...] = ()
     """For each game, in a game for one, the actions of the second contestant, who had the same dice; else nothing."""
+    seats: int = 1
+    """The number of players in a game for more than two, whose seats the contestant that is alone takes in turn."""
 
     @property
     def num_games(self) -> int:
@@ -117,11 +119,11 @@ class MatchResult:
         those that repeat are the likely ones.
         """
         whole = self.whole_pairs()
-        played, uses_chance = dict[tuple[int, ...], tuple[tuple[int, ...], ...]](), False
+        played, uses_chance = dict[tuple[Any, ...], tuple[tuple[int, ...], ...]](), False
         every, once = [0] * 5, [0] * 5
         for game in range(0, whole.num_games, 2):
             points, actions = sum(whole.outcomes[game : game + 2]), whole.actions[game : game + 2]
-            opening = actions[0][: self.opening_plies]
+            opening = actions[0][: self.opening_plies], game // 2 % self.seats
             every[2 + points] += 1
             once[2 + points] += opening not in played
             uses_chance |= played.setdefault(opening, actions) != actions

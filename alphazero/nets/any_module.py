@@ -1,6 +1,7 @@
 """Any torch module as a policy and value network: its outputs checked once, its memory layout chosen.
 
-A module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observations `float[n, P, H, W]`.
+A module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observations `float[n, P, H, W]`; in a game for
+more than two, values `[n, V]`.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ class CannotConvert(NetError):
 
 
 def forward(module: nn.Module, observations: Tensor) -> tuple[Tensor, Tensor]:
-    """The module's logits `[n, A]` and values `[n]`."""
+    """The module's logits `[n, A]` and values `[n]`, or `[n, V]`."""
     logits, values = module(observations)
-    return logits, values.reshape(-1)
+    return logits, values.squeeze(1) if values.ndim > 1 else values.reshape(-1)
 
 
 def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
@@ -46,7 +47,7 @@ def to_arrays(tensors: Mapping[str, Tensor]) -> dict[str, np.ndarray]:
     return {name: tensor.detach().cpu().numpy() for name, tensor in tensors.items()}
 
 
-def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> None:
+def check_module(module: nn.Module, observations: Tensor, num_actions: int, value_shape: tuple[int, ...] = ()) -> None:
     """Raises NetError unless the module works as a policy and value network for `observations`, and for one of them."""
     name = type(module).__name__
     shape = ", ".join(map(str, observations.shape))
@@ -56,7 +57,8 @@ def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> N
                 f"{name} must have only tensors in its state_dict, with shapes and not of `torch.inference_mode`: make "
                 f"it outside of that, and call it once before with torch.zeros({shape})"
             )
-    wanted = f"{name} must give policy logits of shape [n, {num_actions}] and values of shape [n], finite "
+    wanted = f"{name} must give policy logits of shape [n, {num_actions}] and values of shape "
+    wanted += f"{list(('n', *value_shape))}, finite ".replace("'", "")
     wanted += f"floating-point numbers, for observations of shape [n, {', '.join(map(str, observations.shape[1:]))}]"
     try:
         copied = copy.deepcopy(module).float().eval()
@@ -71,7 +73,7 @@ def check_module(module: nn.Module, observations: Tensor, num_actions: int) -> N
         outputs = outputs if isinstance(outputs, tuple | list) else (outputs,)
         found = [f"{x.dtype}{list(x.shape)}" if isinstance(x, Tensor) else f"a {type(x).__name__}" for x in outputs]
         shapes = [tuple(x.shape) for x in outputs if isinstance(x, Tensor) and x.is_floating_point()]
-        values = [(count,), (count, 1), *[()] * (count == 1)]
+        values = [(count, *value_shape)] if value_shape else [(count,), (count, 1), *[()] * (count == 1)]
         if len(outputs) != 2 or shapes not in [[(count, num_actions), each] for each in values]:
             given = " and ".join(found).replace("torch.", "") or "nothing"
             raise NetError(f"{wanted}; it gives, for n = {count}, {given}")
@@ -224,7 +226,8 @@ def to_priors(logits: np.ndarray, values: np.ndarray, legal_masks: np.ndarray) -
 
     Both in place. A tenth of the time that torch takes, which counts beside a small network.
     """
-    _normalize(logits, values, checked_masks(legal_masks, logits.shape))
+    rows = len(values), math.prod(values.shape[1:])
+    _normalize(logits, values.reshape(rows), checked_masks(legal_masks, logits.shape))
 
 
 def checked_masks(legal_masks: np.ndarray, shape: Sequence[int]) -> np.ndarray:
@@ -249,7 +252,8 @@ def normalize(logits, values, legal_masks):
         for action in range(logits.shape[1]):
             if legal_masks[i, action]:
                 logits[i, action] /= total
-        values[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
+        for seat in range(values.shape[1]):
+            values[i, seat] = min(max(values[i, seat], np.float32(-1.0)), np.float32(1.0))
 
 
 _normalize = of_fixed_types(normalize)

@@ -38,7 +38,7 @@ class Batch:
     policy_targets: Any
     """`float32[n, A]`: sums to 1, 0 on illegal actions."""
     value_targets: Any
-    """`float32[n]` in [-1, 1], for the player to move."""
+    """`float32[n]` in [-1, 1], for the player to move; in a game for more than two `float32[n, V]`."""
 
 
 class NeuralNet(ABC):

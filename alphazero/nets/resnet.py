@@ -140,12 +140,17 @@ def _layer(name: str) -> str:
 
 
 class ResNet(nn.Module):
-    """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move."""
+    """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move.
+
+    With more `num_values` than one values are `[n, V]`: see `Game.value_shape`.
+    """
 
     same_steps = True
     """Every pass takes the same steps, so that a GPU can replay them. A class made from this one must say so itself."""
 
-    def __init__(self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig):
+    def __init__(
+        self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig, num_values: int = 1
+    ):
         super().__init__()
         planes, height, width = observation_shape
         cells = height * width
@@ -160,7 +165,7 @@ class ResNet(nn.Module):
         self.policy: nn.Module = nn.Linear(config.head_channels * cells, num_actions)
         self.value_head = convolution(config.channels, config.head_channels, 1)
         self.value_hidden = nn.Linear(config.head_channels * cells, config.value_hidden)
-        self.value = nn.Linear(config.value_hidden, 1)
+        self.value = nn.Linear(config.value_hidden, num_values)
         # an untrained network has no opinion: equal priors, value 0
         for parameter in (*self.policy.parameters(), *self.value.parameters()):
             nn.init.zeros_(parameter)
@@ -207,4 +212,5 @@ class ResNet(nn.Module):
 def make_net(game: Game, settings: Mapping[str, Any], network: type[ResNet] = ResNet) -> TorchNet:
     """A fresh network; `settings` are the fields of NetConfig. Initial weights come from torch's global generator."""
     config = config_from_dict(NetConfig, settings, f"the network of {game.name}")
-    return TorchNet(game, network(game.observation_shape, game.num_actions, config), asdict(config))
+    more = {"num_values": game.num_values} if game.value_shape else {}
+    return TorchNet(game, network(game.observation_shape, game.num_actions, config, **more), asdict(config))

@@ -65,8 +65,8 @@ def _mind_forks() -> None:
 class TorchNet(NeuralNet):
     """Plays by a frozen copy of a module.
 
-    The module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observations `float[n, P, H, W]`. Values
-    are cut to [-1, 1]. Raises NetError if the module gives something else for the game's start position.
+    The module gives policy logits `[n, A]` and values `[n]` or `[n, 1]` for observations `float[n, P, H, W]`; in a game
+    for more than two `[n, V]` (see `Game.value_shape`). Values are cut to [-1, 1]. Raises NetError for something else.
 
     Weights are float32; where the hardware multiplies bf16 and the module can, the frozen copy is bf16. It has its
     batch norms folded into the convolutions.
@@ -97,7 +97,7 @@ class TorchNet(NeuralNet):
         """The values stand for points, which have no natural scale."""
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
-        check_module(module, self._example, game.num_actions)
+        check_module(module, self._example, game.num_actions, game.value_shape)
         self.layout, self._folds = choose_form(module.float(), game.observation_shape)
         """The memory layout of filters and observations, and whether batch norms are folded into convolutions."""
         self.module = lay_out(module, self.layout)

@@ -24,7 +24,10 @@ NO_SCORE = -100
 legal: Any
 step: Any
 is_terminal: Any
-terminal_value: Any
+write_result: Any
+following: Any
+result_for: Any
+on_one_side: Any
 mover: Any
 heuristic: Any
 gained: Any
@@ -50,7 +53,8 @@ class RandomPlayer(Player):
 class MinimaxPlayer(Player):
     """Alpha-beta to `depth` plies; wins as soon and loses as late as it can see, equal actions at random.
 
-    In games with dice it looks at one ply, and takes exact means over the dice.
+    In games with dice it looks at one ply, and takes exact means over the dice. In games for more than two it expects
+    that all others play against it (the paranoid search of Sturtevant and Korf 2000).
     """
 
     def __init__(self, kernels: Kernels, depth: int, seed: int, threads: int = 1):
@@ -103,30 +107,46 @@ class AlphaBeta(NamedTuple):
     best: Annotated[np.ndarray, "float64[D]"]
     alpha: Annotated[np.ndarray, "float64[D]"]
     beta: Annotated[np.ndarray, "float64[D]"]
+    results: Annotated[np.ndarray, "float32[1, V]"]  # scratch space
 
 
-def _go_down(way, left, action):
+def _result_for(viewer, state, player, results):
+    """The viewer's result at the end of a game, where `player` is to move; `results float32[1, V]`: scratch space."""
+    write_result(state, results, 0)
+    seats = results.shape[1]
+    result = float(results[0, (viewer - player) % seats])
+    return -result if seats == 1 and viewer != player else result
+
+
+def _on_one_side(player, other, root):
+    """The two are the root's player, or both are none."""
+    return (player == root) == (other == root)
+
+
+def _go_down(way, left, root, action):
     """Plays the action in row `left`, which gives the row below; it begins with the same window, for its mover."""
     for word in range(way.states.shape[1]):
         way.states[left - 1, word] = way.states[left, word]
     step(way.states[left - 1], int(action))  # as in `game.kernels._play`
-    way.movers[left - 1] = mover(way.states[left - 1], 1 - way.movers[left])
-    same = way.movers[left - 1] == way.movers[left]
+    way.movers[left - 1] = mover(way.states[left - 1], following(way.movers[left]))
+    same = on_one_side(way.movers[left - 1], way.movers[left], root)
     way.alpha[left - 1] = way.alpha[left] if same else -way.beta[left]
     way.beta[left - 1] = way.beta[left] if same else -way.alpha[left]
 
 
-def _search_alpha_beta(way, depth, stop):
+def _search_alpha_beta(way, depth, root, stop):
     """Exact result at `depth` plies for the mover in row `depth`; wins sooner and losses later count more.
 
     Values are in (-1, 1) at the horizon and +-(2 + plies left) at the end of a game, so that they never mix.
-    They mean nothing once another thread has set `stop bool[1]`. Without recursion, whose code cannot be kept on disk.
+    `root` is the player who is to find an action. They mean nothing once another thread has set `stop bool[1]`.
+    Without recursion, whose code cannot be kept on disk.
     """
     left = depth
     while True:
         state, known, value = way.states[left], True, 0.0
         if is_terminal(state):
-            value = terminal_value(state) * (2.0 + left)
+            value = result_for(root, state, way.movers[left], way.results) * (2.0 + left)
+            value = value if on_one_side(way.movers[left], root, root) else -value
         elif left == 0 or stop[0]:
             value = float(heuristic(state))
         else:
@@ -138,7 +158,7 @@ def _search_alpha_beta(way, depth, stop):
                 if left == depth:
                     return value
                 left += 1
-                value = value if way.movers[left - 1] == way.movers[left] else -value
+                value = value if on_one_side(way.movers[left - 1], way.movers[left], root) else -value
                 way.best[left] = max(way.best[left], value)
                 way.alpha[left] = max(way.alpha[left], value)
             action = way.actions[left] + 1
@@ -148,7 +168,7 @@ def _search_alpha_beta(way, depth, stop):
                 break
             known, value = True, way.best[left]
         way.actions[left] = action
-        go_down(way, left, action)
+        go_down(way, left, root, action)
         left -= 1
 
 
@@ -157,15 +177,15 @@ def _action_values(states, depth, way, stop, values):
     for i in range(len(states)):
         for word in range(states.shape[1]):
             way.states[depth, word] = states[i, word]
-        way.movers[depth] = mover(states[i], 0)
+        way.movers[depth] = root = mover(states[i], 0)
         way.alpha[depth], way.beta[depth] = -1e9, 1e9
         legal(states[i], way.legal_masks[depth])
         for action in range(values.shape[1]):
             values[i, action] = -1e9
             if way.legal_masks[depth, action]:
-                go_down(way, depth, action)
-                value = search_alpha_beta(way, depth - 1, stop)
-                values[i, action] = value if way.movers[depth - 1] == way.movers[depth] else -value
+                go_down(way, depth, root, action)
+                value = search_alpha_beta(way, depth - 1, root, stop)
+                values[i, action] = value if on_one_side(way.movers[depth - 1], root, root) else -value
 
 
 def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
@@ -176,12 +196,13 @@ def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
     if kernels.game.num_outcomes:
         return _means_over_dice(kernels)
     stopping = np.zeros(1, bool) if stop is None else stop
-    kernel = kernels.bind(_action_values, _go_down, _search_alpha_beta)
+    kernel = kernels.bind(_action_values, _result_for, _on_one_side, _go_down, _search_alpha_beta)
     num_actions, words = kernels.game.num_actions, kernels.game.state_words
 
     def evaluate(states: np.ndarray) -> np.ndarray:
-        values = np.empty((len(states), num_actions))
-        kernel(states, depth, make_arrays(AlphaBeta, np.empty, D=depth + 1, K=words, A=num_actions), stopping, values)
+        values, sizes = np.empty((len(states), num_actions)), {"K": words, "A": num_actions}
+        way = make_arrays(AlphaBeta, np.empty, D=depth + 1, V=kernels.game.num_values, **sizes)
+        kernel(states, depth, way, stopping, values)
         return values
 
     return evaluate
@@ -196,6 +217,7 @@ class Dice(NamedTuple):
     probabilities: Annotated[np.ndarray, "float64[D, C]"]
     counts: Annotated[np.ndarray, "int64[D]"]
     shown: Annotated[np.ndarray, "int64[D]"]  # the outcome that is looked at
+    results: Annotated[np.ndarray, "float32[1, V]"]  # scratch space
 
 
 def _action_means(states, dice, legal_mask, values):
@@ -210,7 +232,7 @@ def _action_means(states, dice, legal_mask, values):
             for word in range(states.shape[1]):
                 dice.states[0, word] = states[i, word]
             step(dice.states[0], action)
-            dice.movers[0], dice.masses[0] = mover(dice.states[0], 1 - player), 1.0
+            dice.movers[0], dice.masses[0] = mover(dice.states[0], following(player)), 1.0
             at, is_new = 0, True
             while at >= 0:
                 state, over = dice.states[at], is_terminal(dice.states[at])
@@ -218,9 +240,11 @@ def _action_means(states, dice, legal_mask, values):
                     is_last = over or at + 1 == len(dice.counts)  # a game may have more dice in a row than it says
                     dice.counts[at], dice.shown[at] = 0 if is_last else chance(state, dice.probabilities[at]), -1
                 if dice.counts[at] == 0:
-                    value = 3.0 * terminal_value(state) if over else heuristic(state)
-                    value = dice.masses[at] * (value + 3.0 * gained(states[i], state))
-                    values[i, action] += value if dice.movers[at] == player else -value
+                    if over:
+                        value = 3.0 * result_for(player, state, dice.movers[at], dice.results)
+                    else:
+                        value = heuristic(state) if dice.movers[at] == player else -heuristic(state)
+                    values[i, action] += dice.masses[at] * (value + 3.0 * gained(states[i], state))
                 dice.shown[at] += 1
                 if dice.shown[at] >= dice.counts[at]:
                     at, is_new = at - 1, False
@@ -235,11 +259,12 @@ def _action_means(states, dice, legal_mask, values):
 
 def _means_over_dice(kernels: Kernels):
     """`action_values` at one ply for a game with dice."""
-    game, kernel = kernels.game, kernels.bind(_action_means)
+    game, kernel = kernels.game, kernels.bind(_action_means, _result_for)
 
     def evaluate(states: np.ndarray) -> np.ndarray:
         values, mask = np.empty((len(states), game.num_actions)), np.empty(game.num_actions, bool)
-        dice = make_arrays(Dice, np.zeros, D=1 + game.dice_in_a_row, K=game.state_words, C=game.num_outcomes)
+        sizes = {"K": game.state_words, "C": game.num_outcomes, "V": game.num_values}
+        dice = make_arrays(Dice, np.zeros, D=1 + game.dice_in_a_row, **sizes)
         kernel(states, dice, mask, values)
         return values
 

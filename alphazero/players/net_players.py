@@ -108,8 +108,9 @@ class SearchPlayer(_NetPlayer):
     def assess(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> Assessment:
         size = self._make_room(len(states))
         pieces = [slice(start, start + size) for start in range(0, len(states), size)]
-        actions, values = np.empty(len(states), np.int64), np.empty(len(states), np.float32)
-        policy = np.empty((len(states), self._kernels.game.num_actions), np.float32)
+        count, game = len(states), self._kernels.game
+        actions, values = np.empty(count, np.int64), np.empty((count, *game.value_shape), np.float32)
+        policy = np.empty((count, game.num_actions), np.float32)
 
         def work(thread: int) -> None:
             for piece in pieces[thread :: len(self._searches)]:

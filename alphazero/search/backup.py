@@ -75,6 +75,8 @@ def open_die(tree, b, node, probabilities):
         tree.child[b, node, outcome] = UNVISITED
         tree.action_proven[b, node, outcome] = UNPROVEN
     tree.raw_value[b, node] = tree.node_value[b, node] = tree.node_visits[b, node] = tree.visited_prior[b, node] = ZERO
+    for seat in range(tree.gains.shape[1]):
+        tree.seat_values[b, node, seat] = tree.seat_sums[b, node, seat] = ZERO
     tree.proven[b, node] = UNPROVEN
     # a game might have more dice in a row than it says: each simulation to come has room for its leaf
     tree.remaining[b] = min(tree.remaining[b], tree.proven.shape[1] - tree.size[b])
@@ -213,6 +215,122 @@ def backup(tree, b, leaf, value, settings):
 
 
 @inlined
+def set_seats(tree, b, node, values):
+    """Keeps the value `float32[S]` of a new node for each player; the first number is for the player to move there."""
+    player = tree.to_play[b, node]
+    for i in range(tree.gains.shape[1]):
+        seat = (player + i) % tree.gains.shape[1]
+        tree.seat_values[b, node, seat] = tree.seat_sums[b, node, seat] = values[i]
+
+
+@inlined
+def seat_mean(tree, b, node, seat):
+    """The value of a node for one player: exact if it is proven, else the mean of its visits."""
+    if tree.proven[b, node] == BETWEEN:
+        return tree.seat_values[b, node, seat]
+    return tree.seat_sums[b, node, seat] / tree.node_visits[b, node]
+
+
+@inlined
+def settle_seats(tree, b, node, player):
+    """Writes the exact value of a node for each player into `seat_values` if it is known; returns whether it is.
+
+    `player` chooses there; DIE or more: a die does, and the value is the mean by probabilities. A player chooses the
+    action with the best result of theirs; where several are equal, the others get the mean of what these bring. Who
+    gets 1 has won alone, so the first such action decides.
+    """
+    best, equal, unknown = np.float32(-np.inf), 0, False
+    for action in range(tree.prior.shape[2]):
+        if tree.prior[b, node, action] >= ZERO:
+            child = tree.child[b, node, action]
+            if child == UNVISITED or tree.proven[b, child] != BETWEEN:
+                unknown = True
+            elif player < DIE:
+                value = tree.seat_values[b, child, player]
+                if value > best:
+                    best, equal = value, 0
+                equal += 1 if value == best else 0
+    if unknown and best < ONE:
+        return False
+    share = ONE if best >= ONE or player >= DIE else ONE / np.float32(equal)
+    for seat in range(tree.gains.shape[1]):
+        total = ZERO
+        for action in range(tree.prior.shape[2]):
+            child = tree.child[b, node, action]
+            if tree.prior[b, node, action] >= ZERO and child != UNVISITED and tree.proven[b, child] == BETWEEN:
+                if player >= DIE:
+                    total += rounded_product(tree.prior[b, node, action], tree.seat_values[b, child, seat])
+                elif tree.seat_values[b, child, player] == best:
+                    total += rounded_product(share, tree.seat_values[b, child, seat])
+                    if best >= ONE:
+                        break
+        tree.seat_values[b, node, seat] = total
+    return True
+
+
+@inlined
+def weigh_seats(tree, b, node, player, settings):
+    """`weigh_outcomes` or `weigh_actions` for each player: `gains` becomes what the sums of the node have grown by."""
+    best, most = -1, 0
+    for action in range(tree.prior.shape[2]):
+        visits = tree.visits[b, node, action]
+        if visits > most or (visits == most and visits > 0 and tree.q[b, node, action] > tree.q[b, node, best]):
+            best, most = action, visits
+    for seat in range(tree.gains.shape[1]):
+        total, mass = ZERO, ZERO
+        if player >= DIE:
+            for outcome in range(tree.prior.shape[2]):
+                if tree.visits[b, node, outcome] > 0:
+                    prior = tree.prior[b, node, outcome]
+                    total += rounded_product(prior, seat_mean(tree, b, tree.child[b, node, outcome], seat))
+                    mass += prior
+        else:
+            mean = seat_mean(tree, b, tree.child[b, node, best], seat)
+            total = tree.seat_values[b, node, seat] + rounded_product(np.float32(most), mean)
+            mass = np.float32(1 + most)
+        grown = rounded_product(tree.node_visits[b, node], total / mass)
+        tree.gains[b, seat] += grown - tree.seat_sums[b, node, seat]
+        tree.seat_sums[b, node, seat] = grown
+
+
+@inlined
+def backup_seats(tree, b, leaf, settings):
+    """`backup` in a game for more than two (max^n, Luckhardt and Irani 1986): each player's number goes to the root.
+
+    An action counts the one of the player who chooses it.
+    """
+    node, gains = leaf, tree.gains[b]
+    exact = settings.prove and tree.proven[b, leaf] == BETWEEN
+    for seat in range(len(gains)):
+        gains[seat] = tree.seat_values[b, leaf, seat]
+    while node != ROOT:
+        parent, action = tree.parent[b, node], tree.action[b, node]
+        player = tree.to_play[b, parent]
+        own = player - DIE if player >= DIE else player
+        if settings.leaves_per_step > 1:
+            finish_visit(tree, b, parent, action, node, gains[own])
+        else:
+            add_visit(tree, b, parent, action, gains[own])
+        for seat in range(len(gains)):
+            tree.seat_sums[b, parent, seat] += gains[seat]
+        if exact:
+            value = tree.seat_values[b, node, own]
+            tree.q[b, parent, action] = value
+            if value >= ONE and player < DIE:
+                tree.action_proven[b, parent, action] = 1
+                tree.q[b, parent, action] = SURE
+            exact = settle_seats(tree, b, parent, player)
+            if exact:
+                tree.proven[b, parent] = BETWEEN
+                for seat in range(len(gains)):
+                    gains[seat] = tree.seat_values[b, parent, seat]
+        if settings.dice and not exact:
+            weigh_seats(tree, b, parent, player, settings)
+            tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
+        node = parent
+
+
+@inlined
 def undo(tree, b, node):
     """Removes the visits of a walk that ended at a pending node."""
     while node != ROOT:
@@ -250,19 +368,26 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         known = tree.proven[b, leaf]
         value = tree.raw_value[b, leaf] if known == BETWEEN else np.float32(known)
     elif walks.terminal[i]:
-        value = tree.raw_value[b, leaf] = walks.results[i] + gained(tree, b, leaf, settings)
+        value = tree.raw_value[b, leaf] = walks.results[i, 0] + gained(tree, b, leaf, settings)
         tree.proven[b, leaf] = np.int8(value) if value == np.float32(np.int8(value)) else BETWEEN
-        if settings.alone:
+        if settings.alone or settings.seats:
             tree.proven[b, leaf] = BETWEEN
+        if settings.seats:
+            set_seats(tree, b, leaf, walks.results[i])
         tree.node_visits[b, leaf] = ZERO
     elif settings.dice and walks.chances[i, 0] > ZERO:
         # not yet opened, as by rules that are not compiled: the simulation goes on through it in the next step
         open_die(tree, b, leaf, walks.chances[i])
         return 0
     else:
-        value = answers.values[j] + gained(tree, b, leaf, settings)
+        value = answers.values[j, 0] + gained(tree, b, leaf, settings)
+        if settings.seats:
+            set_seats(tree, b, leaf, answers.values[j])
         expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)
         evaluated = 1
-    backup(tree, b, leaf, value, settings)
+    if settings.seats:
+        backup_seats(tree, b, leaf, settings)
+    else:
+        backup(tree, b, leaf, value, settings)
     tree.remaining[b] -= 1
     return evaluated

@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels, entry_point, inlined, kernel
-from alphazero.search.backup import expand, finish_walk, go_on
+from alphazero.search.backup import expand, finish_walk, go_on, set_seats
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import ROOT, ZERO, LeafAnswers, Step
@@ -118,7 +118,9 @@ def open_roots(tree, trees, answers, settings):
     """Calls `backup.expand` for the root of every tree `trees[i]`, with row i of the answers."""
     exponent = settings.root_prior_exponent
     for i in range(len(trees)):
-        expand(tree, trees[i], ROOT, answers.legal_masks[i], answers.priors[i], answers.values[i], exponent)
+        expand(tree, trees[i], ROOT, answers.legal_masks[i], answers.priors[i], answers.values[i, 0], exponent)
+        if settings.seats:
+            set_seats(tree, trees[i], ROOT, answers.values[i])
 
 
 @kernel
@@ -133,10 +135,10 @@ def read_roots(tree, trees, settings, visit_counts, policies, qs, values, action
     """Writes the results of the searches, row i for tree `trees[i]`.
 
     `visit_counts int32[n, A]`; `policies float32[n, A]` the policy targets; `qs float32[n, A]` completed;
-    `values float32[n]` the roots' values for their movers, exact if proven; `actions int64[n]` the best actions.
+    `values float32[n, V]` the roots' values, exact if proven; `actions int64[n]` the best actions.
     """
     for i in range(len(trees)):
-        values[i], actions[i] = read_root(tree, trees[i], settings, visit_counts[i], policies[i], qs[i])
+        actions[i] = read_root(tree, trees[i], settings, visit_counts[i], policies[i], qs[i], values[i])
 
 
 @kernel

@@ -15,7 +15,7 @@ from numba import cuda
 
 from alphazero.game.functions import bound, with_callees
 from alphazero.game.kernels import BoundRules, Kernels, _advance_to_die, _to_canonical, _wins_by
-from alphazero.search.backup import expand, finish_walk, go_on
+from alphazero.search.backup import expand, finish_walk, go_on, set_seats
 from alphazero.search.cuda_memory import SIMULATED
 from alphazero.search.roots import move_root, prepare_root, read_root
 from alphazero.search.selection import walk
@@ -28,7 +28,8 @@ BLOCK = 2 if SIMULATED else 32
 legal: Any
 step: Any
 is_terminal: Any
-terminal_value: Any
+write_result: Any
+following: Any
 observe: Any
 mover: Any
 describe: Any
@@ -47,7 +48,7 @@ class SearchBuffers(NamedTuple):
     children: Annotated[Any, "int64[L]"]  # row of the new node, or -1
     leaves: Annotated[Any, "int64[L]"]  # as in `tree.Walks`
     terminal: Annotated[Any, "bool[L]"]
-    results: Annotated[Any, "float32[L]"]  # the mover's result where terminal
+    results: Annotated[Any, "float32[L, V]"]  # where terminal
     chances: Annotated[Any, "float32[L, C]"]  # as in `tree.Walks`
     legal_masks: Annotated[Any, "bool[L, A]"]
     # the network sees canonical images; S symmetries
@@ -58,7 +59,7 @@ class SearchBuffers(NamedTuple):
     asked_masks: Annotated[Any, "bool[L, A]"]
     answers: Annotated[Any, "float32[L, A]"]
     priors: Annotated[Any, "float32[L, A]"]  # the answers, turned back to the position itself
-    values: Annotated[Any, "float32[L]"]
+    values: Annotated[Any, "float32[L, V]"]
     after: Annotated[Any, "uint64[L, K]"]  # scratch space
     scratch: Annotated[Any, "float32[B, W]"]  # W: the entries of a node's row, as in `tree.room_of`
     new_index: Annotated[Any, "int32[B, N]"]
@@ -74,7 +75,7 @@ class SearchBuffers(NamedTuple):
     visit_counts: Annotated[Any, "int32[B, W]"]
     policies: Annotated[Any, "float32[B, W]"]
     qs: Annotated[Any, "float32[B, W]"]
-    root_values: Annotated[Any, "float32[B]"]
+    root_values: Annotated[Any, "float32[B, V]"]
     best: Annotated[Any, "int64[B]"]
 
 
@@ -94,7 +95,7 @@ def make_buffers(
     return make_arrays(
         SearchBuffers, memory.zeros, B=num_trees, L=num_trees * leaves_per_step, N=num_nodes, A=game.num_actions,
         K=game.state_words, P=game.observation_shape, C=max(1, game.num_outcomes), S=len(game.symmetries[1]),
-        W=room_of(game)[1],
+        W=room_of(game)[1], V=game.num_values,
     )  # fmt: skip
 
 
@@ -126,10 +127,10 @@ def _advance(tree, buffers):
             tree.states[b, child, word] = tree.states[b, parent, word]
         state = tree.states[b, child]
         step(state, buffers.actions[i])
-        tree.to_play[b, child] = mover(state, 1 - tree.to_play[b, parent])
+        tree.to_play[b, child] = mover(state, following(tree.to_play[b, parent]))
         buffers.terminal[i] = is_terminal(state)
         if buffers.terminal[i]:
-            buffers.results[i] = terminal_value(state)
+            write_result(state, buffers.results, i)
         else:
             describe(state, i, buffers)
 
@@ -205,7 +206,7 @@ def _take_answer(state, i, buffers, sees_wins):
             found = True
             buffers.priors[i, action] = np.float32(1.0)
     if found:
-        buffers.values[i] = np.float32(1.0)
+        buffers.values[i, 0] = np.float32(1.0)
 
 
 def _expand_and_backup(tree, buffers, settings):
@@ -239,7 +240,9 @@ def _prepare_roots(tree, buffers, count, seed, settings):
         b = buffers.trees[i]
         if tree.proven[b, ROOT] == PENDING:
             exponent = settings.root_prior_exponent
-            expand(tree, b, ROOT, buffers.legal_masks[i], buffers.priors[i], buffers.values[i], exponent)
+            expand(tree, b, ROOT, buffers.legal_masks[i], buffers.priors[i], buffers.values[i, 0], exponent)
+            if settings.seats:
+                set_seats(tree, b, ROOT, buffers.values[i])
         prepare_root(tree, b, buffers.budgets[i], seed, buffers.games[i], buffers.plies[i], settings)
 
 
@@ -247,11 +250,10 @@ def _read_roots(tree, buffers, count, settings):
     """Thread i writes the result of the search in tree `trees[i]`."""
     i = cuda.grid(1)
     if i < count:
-        value, best = read_root(
-            tree, buffers.trees[i], settings, buffers.visit_counts[i], buffers.policies[i], buffers.qs[i]
-        )
-        buffers.root_values[i] = value
-        buffers.best[i] = best
+        buffers.best[i] = read_root(
+            tree, buffers.trees[i], settings, buffers.visit_counts[i], buffers.policies[i], buffers.qs[i],
+            buffers.root_values[i],
+        )  # fmt: skip
 
 
 class CudaKernels:

@@ -12,7 +12,7 @@ from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.cuda_kernels import CudaKernels, SearchBuffers, make_buffers, make_dice_buffers
 from alphazero.search.cuda_memory import SIMULATED, open_cuda
 from alphazero.search.mcts import SearchConfig, SearchResult, movers_and_actions
-from alphazero.search.tree import Memory, Tree, make_tree, room_of
+from alphazero.search.tree import Memory, Tree, room_of, tree_for
 
 cuda_kernels = functools.cache(CudaKernels)
 """The kernels of rules, compiled once for all game objects that have them."""
@@ -32,7 +32,9 @@ class CudaSearch:
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
         settings = config.settings_for(kernels.game)
-        self._settings = settings._replace(dice=bool(settings.dice), alone=bool(settings.alone))
+        self._settings = settings._replace(
+            dice=bool(settings.dice), alone=bool(settings.alone), seats=bool(settings.seats)
+        )
         try:
             self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)
             self._dice = make_dice_buffers(kernels, self.tree, self._memory)
@@ -106,7 +108,7 @@ class CudaSearch:
             *rows, values, best = self._memory.read(found, count, stream)
         num_actions = self.kernels.game.num_actions
         counts, policy, q = (np.ascontiguousarray(row[:, :num_actions]) for row in rows)
-        result = SearchResult(counts, policy, q, values, best)
+        result = SearchResult(counts, policy, q, values.reshape(-1, *self.kernels.game.value_shape), best)
         if not (np.isfinite(result.values).all() and np.isfinite(result.policy).all()):
             raise EvaluationError("the network's answers on the GPU are not finite numbers")
         return result
@@ -133,14 +135,14 @@ class CudaSearch:
 
     def _ask(self) -> None:
         buffers = self.buffers
-        self.evaluate(buffers.planes, buffers.asked_masks, buffers.answers, buffers.values)
+        values = buffers.values.reshape(-1, *self.kernels.game.value_shape)
+        self.evaluate(buffers.planes, buffers.asked_masks, buffers.answers, values)
 
 
 def room_for(kernels: Kernels, config: SearchConfig, num_trees: int, memory: Memory) -> tuple[Tree, SearchBuffers]:
     """The arrays of a search of `num_trees` trees."""
-    game, (nodes_each, width) = kernels.game, room_of(kernels.game)
-    num_nodes = 1 + (config.num_nodes - 1) * nodes_each
+    num_nodes = 1 + (config.num_nodes - 1) * room_of(kernels.game)[0]
     return (
-        make_tree(num_trees, num_nodes, width, game.state_words, memory),
+        tree_for(kernels.game, num_trees, num_nodes, memory),
         make_buffers(kernels, num_trees, num_nodes, config.leaves_per_step, memory),
     )

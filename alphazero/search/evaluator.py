@@ -41,7 +41,7 @@ class Cache(NamedTuple):
     keys: Annotated[Any, "uint64[E, K]"]  # the canonical states
     used: Annotated[Any, "int64[E]"]  # the number of the last batch that asked for the state; 0 in an empty entry
     priors: Annotated[Any, "float32[E, A]"]
-    values: Annotated[Any, "float32[E]"]
+    values: Annotated[Any, "float32[E, V]"]
 
 
 class Batch(NamedTuple):
@@ -56,7 +56,7 @@ class Batch(NamedTuple):
     places: Annotated[Any, "int64[n]"]  # for each miss its entry; NOWHERE if the bucket is full of this batch's states
     asked: Annotated[Any, "int64[n]"]  # for each row of the network's batch its miss
     priors: Annotated[Any, "float32[n, A]"]  # of the misses
-    values: Annotated[Any, "float32[n]"]  # of the misses
+    values: Annotated[Any, "float32[n, V]"]  # of the misses
 
 
 class Evaluator:
@@ -74,21 +74,22 @@ class Evaluator:
         check_range("the cache size", cache_size, 0)
         self.kernels, self.net = kernels, net
         # rules that run as Python take longer than the network
-        sees_wins = sees_wins and kernels.game.compiled and kernels.game.num_players > 1
+        sees_wins = sees_wins and kernels.game.compiled and kernels.game.num_players == 2
         self.num_requests = 0
         """Positions that the search asked for."""
         self.num_evaluations = 0
         """Positions that reached the network."""
         game = kernels.game
         self._permutations = kernels.symmetries[1]
-        fitting = int(MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 12))
+        fitting = int(MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 4 * game.num_values + 8))
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
-        self.cache = make_arrays(Cache, np.zeros, E=entries, K=game.state_words, A=game.num_actions)
+        self._sizes = {"A": game.num_actions, "V": game.num_values}
+        self.cache = make_arrays(Cache, np.zeros, E=entries, K=game.state_words, **self._sizes)
         self._fixed = self.cache, self._permutations, sees_wins, np.empty((3, game.state_words), np.uint64)
         """Arguments of `_look_up` that are always the same."""
         self._number = 0
-        self._batch = make_arrays(Batch, np.empty, n=0, A=game.num_actions)
+        self._batch = make_arrays(Batch, np.empty, n=0, **self._sizes)
 
     def clear(self) -> None:
         """Empties the cache, after the weights have changed."""
@@ -96,11 +97,11 @@ class Evaluator:
         self._number = 0
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        count, num_actions = len(states), self.kernels.game.num_actions
-        priors, values = np.empty((count, num_actions), np.float32), np.empty(count, np.float32)
+        count, game, num_actions = len(states), self.kernels.game, self.kernels.game.num_actions
+        priors, values = np.empty((count, num_actions), np.float32), np.empty((count, game.num_values), np.float32)
         self.num_requests += count
         if count > len(self._batch.entries):
-            self._batch = make_arrays(Batch, np.empty, n=count, A=num_actions)
+            self._batch = make_arrays(Batch, np.empty, n=count, **self._sizes)
         self._number += 1
         planes = np.empty((count, *self.kernels.game.observation_shape), np.float32)
         masks = np.empty((count, num_actions), bool)
@@ -115,15 +116,16 @@ class Evaluator:
                 self.num_evaluations += num_asked
                 given = self.net.evaluate(planes[:num_asked], masks[:num_asked])
                 asked = states[self._batch.misses[self._batch.asked[:num_asked]]]
-                answers = _checked(
-                    f"{type(self.net).__name__}.evaluate", given, masks[:num_asked], self.kernels.game,
+                found = _checked(
+                    f"{type(self.net).__name__}.evaluate", given, masks[:num_asked], game,
                     lambda row: self.kernels.canonical(asked[row : row + 1])[0][0],
                 )  # fmt: skip
+                answers = found[0], found[1].reshape(num_asked, -1)
             self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
         except BaseException:
             self.clear()  # this batch's entries have no answers
             raise
-        return priors, values
+        return priors, values.reshape(count, *game.value_shape)
 
     @functools.cached_property
     def _look_up(self) -> Callable[..., tuple[int, int]]:
@@ -136,7 +138,7 @@ class Evaluator:
 
     @functools.cached_property
     def _take(self) -> Callable[..., None]:
-        priors, values = np.empty((1, self.kernels.game.num_actions), np.float32), np.empty(1, np.float32)
+        priors, values = (np.empty((1, self._sizes[size]), np.float32) for size in "AV")
         return entry_point(
             take_answers, priors, values, 0, 0, self.cache, self._batch, self._permutations, priors, values
         )
@@ -152,7 +154,7 @@ class CheckedFunction:
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if len(states) == 0:  # where all leaves are terminal
-            return np.empty(legal_masks.shape, np.float32), np.empty(0, np.float32)
+            return np.empty(legal_masks.shape, np.float32), np.empty((0, *self._game.value_shape), np.float32)
         answer = self._function(states, legal_masks)
         return _checked(self._name, answer, legal_masks, self._game, lambda row: states[row].copy())
 
@@ -160,7 +162,7 @@ class CheckedFunction:
 def _checked(
     who: str, answer: Any, legal_masks: np.ndarray, game: Game, state_of: Callable[[int], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The answer as `float32[m, A]` and `float32[m]`; the values are cut to [-1, 1].
+    """The answer as `float32[m, A]` and values of the game's shape; these are cut to [-1, 1].
 
     Raises NetError for an answer that is no such pair of real numbers, EvaluationError for other numbers.
     """
@@ -169,15 +171,16 @@ def _checked(
         if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
             raise TypeError("they are complex")
         priors, values = (np.ascontiguousarray(part, np.float32) for part in (priors, values))
-        if priors.shape != legal_masks.shape or values.shape != (len(priors),):
+        shape = len(legal_masks), *game.value_shape
+        if priors.shape != legal_masks.shape or values.shape != shape:
             raise ValueError(f"the shapes {priors.shape} and {values.shape}")
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:  # torch raises the second
         raise NetError(
             f"{who} must give a pair (priors, values) of real numbers, of the shapes {legal_masks.shape} and "
-            f"{legal_masks.shape[:1]}, not {quote(answer)}: {' '.join(str(error).split())}"
+            f"{(len(legal_masks), *game.value_shape)}, not {quote(answer)}: {' '.join(str(error).split())}"
         ) from error
-    cut = np.empty(len(values), np.float32)
-    wrong = _cut(priors, values, cut)
+    cut = np.empty_like(values)
+    wrong = _cut(priors, *(each.reshape(len(priors), game.num_values) for each in (values, cut)))
     if wrong >= 0:
         state = state_of(wrong)
         raise EvaluationError(
@@ -247,7 +250,7 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
                 wins = masks[num_asked, action] and wins_by(canonical, action, after)
                 batch.priors[miss, action] = 1.0 if wins else 0.0
                 won = won or wins
-            batch.values[miss] = 1.0
+            batch.values[miss, 0] = 1.0
             if won:
                 continue
         planes[num_asked] = 0.0
@@ -262,12 +265,14 @@ def cut_values(priors, values, cut):
     """Writes the values into `cut`, in [-1, 1]. Returns -1, or the first row that is no answer: the value must lie
     there, but for rounding, and all priors must be finite and not negative."""
     for row in range(len(values)):
-        right = abs(values[row]) <= LARGEST_VALUE  # not true of nan
+        right = True
+        for seat in range(values.shape[1]):
+            right = right and abs(values[row, seat]) <= LARGEST_VALUE  # not true of nan
+            cut[row, seat] = min(max(values[row, seat], np.float32(-1.0)), np.float32(1.0))
         for action in range(priors.shape[1]):
             right = right and 0 <= priors[row, action] < math.inf
         if not right:
             return row
-        cut[row] = min(max(values[row], np.float32(-1.0)), np.float32(1.0))
     return -1
 
 
@@ -282,18 +287,21 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
     """
     for row in range(len(asked_values)):
         miss = batch.asked[row]
-        batch.values[miss] = asked_values[row]
+        for seat in range(values.shape[1]):
+            batch.values[miss, seat] = asked_values[row, seat]
         for action in range(priors.shape[1]):
             batch.priors[miss, action] = asked_priors[row, action]
     for miss in range(num_misses):
         place = batch.places[miss]
         if place != NOWHERE:
-            cache.values[place] = batch.values[miss]
+            for seat in range(values.shape[1]):
+                cache.values[place, seat] = batch.values[miss, seat]
             for action in range(priors.shape[1]):
                 cache.priors[place, action] = batch.priors[miss, action]
     for i in range(count):
         entry, symmetry = batch.entries[i], batch.symmetries[i]
-        values[i] = cache.values[entry] if entry >= 0 else batch.values[-1 - entry]
+        for seat in range(values.shape[1]):
+            values[i, seat] = cache.values[entry, seat] if entry >= 0 else batch.values[-1 - entry, seat]
         for action in range(priors.shape[1]):
             own = permutations[symmetry, action]
             priors[i, own] = cache.priors[entry, action] if entry >= 0 else batch.priors[-1 - entry, action]

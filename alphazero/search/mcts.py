@@ -19,7 +19,7 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
-from alphazero.search.tree import PENDING, KernelSettings, LeafAnswers, Tree, make_step, make_tree, room_of
+from alphazero.search.tree import PENDING, KernelSettings, LeafAnswers, Tree, make_step, make_tree, room_of, tree_for
 from alphazero.settings import check_ranges
 
 Evaluate = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -103,6 +103,7 @@ class SearchConfig:
             prove=self.prove,
             dice=None,
             alone=None,
+            seats=None,
             points_word=-1,
             value_of_point=np.float32(0.0),
         )
@@ -116,6 +117,7 @@ class SearchConfig:
         return self.kernel_settings._replace(
             dice=True if dice else None,
             alone=alone if dice or alone else None,  # all games with dice share their code
+            seats=True if game.value_shape else None,
             points_word=-1 if game.points_word is None else game.points_word,
             value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )
@@ -137,7 +139,7 @@ class SearchResult:
     """`float32[n, A]`: Q(s, a) for the player to move; unvisited actions have v_mix of Danihelka et al. 2022."""
     values: np.ndarray
     """`float32[n]`: the position's value for the player to move: exact if proven, else the mean of all visits, or with
-    sequential halving the value of `policy`."""
+    sequential halving the value of `policy`. In a game for more than two `float32[n, V]`: see `Game.value_shape`."""
     actions: np.ndarray
     """`int64[n]`: the best action: the most visited, or the winner of sequential halving."""
 
@@ -161,14 +163,14 @@ class Search:
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
         game, settings = kernels.game, config.settings_for(kernels.game)
-        nodes_each, width = room_of(game)
-        num_nodes = 1 + (config.num_nodes - 1) * nodes_each
-        tree = make_tree(num_trees, num_nodes, width, game.state_words)
+        num_nodes = 1 + (config.num_nodes - 1) * room_of(game)[0]
+        tree = tree_for(game, num_trees, num_nodes)
         self._step = make_step(tree, settings, game.num_actions, game.num_outcomes)
         self._new_index = np.zeros(num_nodes, np.int32)
         self._no_answers = LeafAnswers(
-            self._step.leaf_masks[:0], np.empty((0, game.num_actions), np.float32), np.empty(0, np.float32)
-        )
+            self._step.leaf_masks[:0], np.empty((0, game.num_actions), np.float32),
+            np.empty((0, game.num_values), np.float32),
+        )  # fmt: skip
         self._answers: LeafAnswers | None = None
         """The answers to the walks under way, if there are any: the next step backs them up."""
         self._steps_to_end = 0
@@ -225,7 +227,7 @@ class Search:
                     raise IllegalAction("the game is over at a position that is to be searched: leave it out")
                 if self._step.settings.dice and self.kernels.find_die(roots, self._step.probabilities) >= 0:
                     raise IllegalAction("a die is due at a position that is to be searched: roll it first")
-                answers = LeafAnswers(masks, *self.evaluate(roots, masks))
+                answers = self._ask(roots, masks)
             except BaseException:
                 self._forget()
                 raise
@@ -255,10 +257,14 @@ class Search:
                 masks = self._step.leaf_masks[:count]
                 if self._step.settings.dice:  # a tree's new leaf may come before the answers of the trees behind it
                     masks = masks.copy()
-                self._answers = LeafAnswers(masks, *self.evaluate(self._step.leaf_states[:count], masks))
+                self._answers = self._ask(self._step.leaf_states[:count], masks)
         except BaseException:
             self._forget()
             raise
+
+    def _ask(self, states: np.ndarray, masks: np.ndarray) -> LeafAnswers:
+        priors, values = self.evaluate(states, masks)
+        return LeafAnswers(masks, priors, values.reshape(len(priors), self.kernels.game.num_values))
 
     def _forget(self) -> None:
         """Drops the walks under way, and the trees, in which their leaves would wait for ever."""
@@ -272,12 +278,13 @@ class Search:
 
     def read(self, trees: np.ndarray) -> SearchResult:
         """Results up to now of the searches in `trees int64[n]`."""
-        each, num_actions = (len(trees), self._step.scratch.size), self.kernels.game.num_actions
+        each, game = (len(trees), self._step.scratch.size), self.kernels.game
         policy, q = np.empty((2, *each), np.float32)
-        parts = np.empty(each, np.int32), policy, q, np.empty(len(trees), np.float32), np.empty(len(trees), np.int64)
-        cpu_kernels.read_roots(self.tree, trees, self._step.settings, *parts)
-        rows: list[np.ndarray] = [np.ascontiguousarray(part[:, :num_actions]) for part in parts[:3]]
-        return SearchResult(rows[0], rows[1], rows[2], *parts[3:])
+        values, actions = np.empty((len(trees), game.num_values), np.float32), np.empty(len(trees), np.int64)
+        parts = np.empty(each, np.int32), policy, q
+        cpu_kernels.read_roots(self.tree, trees, self._step.settings, *parts, values, actions)
+        rows: list[np.ndarray] = [np.ascontiguousarray(part[:, : game.num_actions]) for part in parts]
+        return SearchResult(rows[0], rows[1], rows[2], values.reshape(-1, *game.value_shape), actions)
 
     def run(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> SearchResult:
         """Searches n <= `num_trees` positions from scratch, with all simulations.
@@ -317,7 +324,7 @@ def compile_roots() -> None:
     """Compiles the kernels that begin and read a search, which are kept on disk."""
     step, none = make_step(make_tree(1, 2, 1, 1), SearchConfig().kernel_settings, 1), np.zeros(0, np.int64)
     tree, settings, numbers = step.tree, step.settings, np.zeros((0, 1), np.float32)
-    counts, values = np.zeros((0, 1), np.int32), np.zeros(0, np.float32)
+    counts, values = np.zeros((0, 1), np.int32), numbers
     cpu_kernels.move_roots(
         tree, none, none, np.zeros((0, 1), np.uint64), np.zeros(0, np.int8), 1, np.zeros(2, np.int32)
     )

@@ -16,7 +16,8 @@ from alphazero.game.randomness import CHANCE, ROLLOUT, combine, make_key, unifor
 legal: Any
 step: Any
 is_terminal: Any
-terminal_value: Any
+write_result: Any
+following: Any
 mover: Any
 gained: Any
 roll_dice: Any
@@ -39,11 +40,12 @@ def _play_at_random(state, mark, legal_mask):
 
 
 def _roll_out(states, seed, state, legal_mask, probabilities, outcomes, values):
-    """Plays random games to the end; `values float32[n]` are the results for the movers at `states`.
+    """Plays random games to the end; `values float32[n, V]` are the results as of `states`: see `Game.value_shape`.
 
     The games depend on (seed, state) alone. `state uint64[K]`, `legal_mask bool[A]`, `probabilities float64[C]` and
     `outcomes int64[0]` are scratch space.
     """
+    seats = values.shape[1]
     for i in range(len(states)):
         key = make_key(seed, 0, 0, ROLLOUT)
         for word in range(len(state)):
@@ -53,12 +55,18 @@ def _roll_out(states, seed, state, legal_mask, probabilities, outcomes, values):
         ply = 0
         while not is_terminal(state):
             play_at_random(state, uniform(key, ply), legal_mask)
-            player = mover(state, 1 - player)
+            player = mover(state, following(player))
             ply += 1
             player = roll_dice(state, player, combine(combine(key, CHANCE), ply), probabilities, outcomes)
-        value = terminal_value(state) + gained(states[i], state)
-        value = min(max(value, -1.0), 1.0)
-        values[i] = value if player == first else -value
+        write_result(state, values, i)
+        values[i, 0] = min(max(values[i, 0] + gained(states[i], state), -1.0), 1.0)
+        if seats == 1 and player != first:
+            values[i, 0] = -values[i, 0]
+        for _ in range((first - player) % seats):  # the last mover's number is the first one: turn them
+            turned = values[i, 0]
+            for seat in range(seats - 1):
+                values[i, seat] = values[i, seat + 1]
+            values[i, seats - 1] = turned
 
 
 def playouts(kernels: Kernels, seed: int):
@@ -66,10 +74,10 @@ def playouts(kernels: Kernels, seed: int):
     kernel = kernels.bind(_roll_out, _play_at_random)
 
     def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        values = np.empty(len(states), np.float32)
         game = kernels.game
+        values = np.empty((len(states), game.num_values), np.float32)
         state, mask = np.empty(game.state_words, np.uint64), np.empty(game.num_actions, bool)
         kernel(states, seed, state, mask, np.empty(game.num_outcomes), np.empty(0, np.int64), values)
-        return legal_masks.astype(np.float32), values
+        return legal_masks.astype(np.float32), values.reshape(-1, *game.value_shape)
 
     return evaluate

@@ -8,8 +8,9 @@ import numpy as np
 
 from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
+from alphazero.search.backup import seat_mean
 from alphazero.search.selection import complete_q, gumbel_score, spread_out
-from alphazero.search.tree import ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
+from alphazero.search.tree import BETWEEN, ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
 
 TIE_BREAK = 1e-3
 """Logits that differ by less count as a tie."""
@@ -33,6 +34,9 @@ def copy_node(tree, b, source, target):
         tree.q[b, target, action] = tree.q[b, source, action]
         tree.action_proven[b, target, action] = tree.action_proven[b, source, action]
         tree.child[b, target, action] = UNVISITED
+    for seat in range(tree.gains.shape[1]):
+        tree.seat_values[b, target, seat] = tree.seat_values[b, source, seat]
+        tree.seat_sums[b, target, seat] = tree.seat_sums[b, source, seat]
 
 
 @inlined
@@ -197,10 +201,11 @@ def improved_value(policy, q):
 
 
 @inlined
-def read_root(tree, b, settings, visit_counts, policy, q):
-    """Reads a search: returns the root's value for its mover, exact if proven, and the best action.
+def read_root(tree, b, settings, visit_counts, policy, q, values):
+    """Reads a search; returns the best action.
 
-    Writes `visit_counts int32[A]`, the policy target `policy float32[A]` and the completed `q float32[A]`.
+    Writes `visit_counts int32[A]`, the policy target `policy float32[A]`, the completed `q float32[A]`, and the root's
+    value, exact if proven: `values float32[V]`, first that of the mover.
     """
     prior, visits, proven = tree.prior[b, ROOT], tree.visits[b, ROOT], tree.action_proven[b, ROOT]
     exact = tree.proven[b, ROOT] != UNPROVEN
@@ -220,7 +225,32 @@ def read_root(tree, b, settings, visit_counts, policy, q):
         best = visit_policy(prior, visits, policy)
     if settings.alone:  # with the points along the way a sum may be a little larger
         value = max(min(value, ONE), -ONE)
-    return np.float32(tree.proven[b, ROOT]) if exact else value, best
+    values[0] = np.float32(tree.proven[b, ROOT]) if exact else value
+    if settings.seats:
+        read_seats(tree, b, settings, policy, values)
+    return best
+
+
+@inlined
+def read_seats(tree, b, settings, policy, values):
+    """Writes the root's value for each player, first that of the mover, into `values float32[S]`.
+
+    With sequential halving it is the mean of the visited actions by the improved policy.
+    """
+    mass, halves = ZERO, settings.max_considered > 0 and tree.proven[b, ROOT] != BETWEEN
+    for action in range(len(policy)):
+        if tree.visits[b, ROOT, action] > 0:
+            mass += policy[action]
+    for i in range(len(values)):
+        seat, total = (tree.to_play[b, ROOT] + i) % len(values), ZERO
+        if halves and mass > ZERO:
+            for action in range(len(policy)):
+                if tree.visits[b, ROOT, action] > 0:
+                    mean = seat_mean(tree, b, tree.child[b, ROOT, action], seat)
+                    total += rounded_product(policy[action], mean)
+            values[i] = total / mass
+        else:
+            values[i] = seat_mean(tree, b, ROOT, seat)
 
 
 @inlined

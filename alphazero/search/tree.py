@@ -61,6 +61,10 @@ class Tree(NamedTuple):
     root_gumbel: Annotated[np.ndarray, "float32[B, A]"]  # the Gumbel variates of this search
     lowest: Annotated[np.ndarray, "float32[B]"]  # the lowest value of an action so far, in a game for one
     highest: Annotated[np.ndarray, "float32[B]"]
+    # a game for more than two: one entry for each of its S players, the first player's first; other games: S = 0
+    seat_values: Annotated[np.ndarray, "float32[B, N, S]"]  # the evaluation of the node itself; exact once proven
+    seat_sums: Annotated[np.ndarray, "float32[B, N, S]"]  # `node_value` for each player
+    gains: Annotated[np.ndarray, "float32[B, S]"]  # the value that is being backed up
 
 
 class KernelSettings(NamedTuple):
@@ -81,6 +85,7 @@ class KernelSettings(NamedTuple):
     # None in place of False: of such a type, and the compiled code has no branch for it
     dice: bool | None  # the game has some
     alone: bool | None  # it is for one: values have no natural scale, and are those of the points from the root on
+    seats: bool | None  # it is for more than two: see `Tree.seat_values`
     points_word: int  # of the states, or -1: see `Game`
     value_of_point: np.float32
 
@@ -96,7 +101,7 @@ class Walks(NamedTuple):
     children: Annotated[np.ndarray, "int64[L]"]  # row of a new leaf, or -1
     leaves: Annotated[np.ndarray, "int64[L]"]  # node, -1 if the budget is spent, -2 - node if that node is pending
     terminal: Annotated[np.ndarray, "bool[L]"]  # the game is over at the new leaf
-    results: Annotated[np.ndarray, "float32[L]"]  # and the mover's result there
+    results: Annotated[np.ndarray, "float32[L, V]"]  # and the result there: see `Game.value_shape`
     chances: Annotated[np.ndarray, "float32[L, C]"]  # probabilities of the die that is due at the leaf; else 0 first
 
 
@@ -105,7 +110,7 @@ class LeafAnswers(NamedTuple):
 
     legal_masks: Annotated[np.ndarray, "bool[L, A]"]
     priors: Annotated[np.ndarray, "float32[L, A]"]  # weights of any sum
-    values: Annotated[np.ndarray, "float32[L]"]  # for the player to move
+    values: Annotated[np.ndarray, "float32[L, V]"]  # see `Game.value_shape`
 
 
 class Step(NamedTuple):
@@ -158,7 +163,9 @@ def make_arrays(
     return kind(**arrays)
 
 
-def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int, memory: Memory = HOST) -> Tree:
+def make_tree(
+    num_trees: int, num_nodes: int, num_actions: int, state_words: int, memory: Memory = HOST, num_seats: int = 0
+) -> Tree:
     """`num_trees` empty trees with room for `num_nodes` nodes each; a node is written when it is opened.
 
     All that a walk reads at a node lies side by side in one block of 32-bit words, so that it is fetched from memory at
@@ -173,14 +180,15 @@ def make_tree(num_trees: int, num_nodes: int, num_actions: int, state_words: int
     places |= {name: last + i for i, name in enumerate((*numbers, "parent", "action"))}
     whole = {"visits", "child", "parent", "action"}
     block = {name: memory.part(counts if name in whole else words, place) for name, place in places.items()}
-    return make_arrays(Tree, memory.zeros, block, B=num_trees, N=num_nodes, A=num_actions, K=state_words)
+    sizes = {"B": num_trees, "N": num_nodes, "A": num_actions, "K": state_words, "S": num_seats}
+    return make_arrays(Tree, memory.zeros, block, **sizes)
 
 
 def make_step(tree: Tree, settings: KernelSettings, num_actions: int, num_outcomes: int = 0) -> Step:
     """A step of the trees with its memory; no walk is under way."""
     (num_trees, _, width), state_words = tree.prior.shape, tree.states.shape[2]
     entries = num_trees * settings.leaves_per_step
-    walks = make_arrays(Walks, HOST.zeros, L=entries, C=num_outcomes)
+    walks = make_arrays(Walks, HOST.zeros, L=entries, C=num_outcomes, V=max(1, tree.gains.shape[1]))
     walks.parents[:] = walks.leaves[:] = -1
     return Step(
         tree, settings, walks,
@@ -201,12 +209,16 @@ def room_of(game: Game) -> tuple[int, int]:
     return 1 + (game.dice_in_a_row if game.num_outcomes else 0), max(game.num_actions, game.num_outcomes)
 
 
+def tree_for(game: Game, num_trees: int, num_nodes: int, memory: Memory = HOST) -> Tree:
+    """`make_tree` for a game."""
+    seats = sum(game.value_shape)
+    return make_tree(num_trees, num_nodes, room_of(game)[1], game.state_words, memory, seats)
+
+
 def bytes_of_simulation(game: Game) -> int:
     """The memory of the nodes that one simulation makes."""
-    count, width = room_of(game)
-    few, more = (
-        sum(array.nbytes for array in make_tree(1, nodes, width, game.state_words)) for nodes in (1, 1 + count)
-    )
+    count, _ = room_of(game)
+    few, more = (sum(array.nbytes for array in tree_for(game, 1, nodes)) for nodes in (1, 1 + count))
     return more - few
 
 

@@ -47,7 +47,8 @@ class Samples:
     """`float32[n, A]`: the policy target."""
     outcomes: np.ndarray
     """`float32[n]`: z, the game's result for the player to move; if a later ply was played at random, the search's
-    value just before it."""
+    value just before it. In a game for more than two these and the values are `float32[n, V]`: see
+    `Game.value_shape`."""
     values: np.ndarray
     """`float32[n]`: the value target for the player to move."""
 
@@ -76,7 +77,7 @@ class Samples:
 def no_samples(game: Game) -> Samples:
     """The samples of no games."""
     states, policies = np.empty((0, game.state_words), np.uint64), np.empty((0, game.num_actions), np.float32)
-    return Samples(states, policies, np.empty(0, np.float32), np.empty(0, np.float32))
+    return Samples(states, policies, *np.empty((2, 0, *game.value_shape), np.float32))
 
 
 def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
@@ -89,8 +90,8 @@ def sample_arrays(game: Game) -> dict[str, Array]:
     return {
         "states": Array(np.uint64, ("n", game.state_words)),
         "policies": Array(np.float32, ("n", game.num_actions), 0.0, 1.0 + ROUNDING),
-        "outcomes": Array(np.float32, ("n",), -1.0 - ROUNDING, 1.0 + ROUNDING),
-        "values": Array(np.float32, ("n",), -1.0 - ROUNDING, 1.0 + ROUNDING),
+        "outcomes": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
+        "values": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
     }
 
 
@@ -154,7 +155,10 @@ def merge_equal(
     starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
     bounds = np.append(starts, len(states))
     states, counts = states[starts], np.diff(bounds)
-    mean_policies, mean_values = np.empty((len(starts), policies.shape[1]), policies.dtype), np.empty(len(starts))
+    mean_policies, mean_values = (
+        np.empty((len(starts), policies.shape[1]), policies.dtype),
+        np.empty((len(starts), *values.shape[1:])),
+    )
     for first in range(0, len(starts), MERGED_AT_ONCE):
         these = slice(first, first + MERGED_AT_ONCE)
         ends = bounds[first : first + MERGED_AT_ONCE + 1]
@@ -162,7 +166,8 @@ def merge_equal(
         segments = ends[:-1] - ends[0]
         sums = np.add.reduceat(policies[rows].astype(np.float64), segments)
         mean_policies[these] = sums / counts[these, None]
-        mean_values[these] = np.add.reduceat(values[rows].astype(np.float64), segments) / counts[these]
+        totals = np.add.reduceat(values[rows].astype(np.float64), segments)
+        mean_values[these] = (totals.T / counts[these]).T
     return states, mean_policies, mean_values
 
 
@@ -182,7 +187,7 @@ class TrainingSet:
     def bytes_of_one(self) -> int:
         """Size of a position as the network sees it, a byte for each cell of a plane, with its targets."""
         planes, actions = int(np.prod(self.kernels.game.observation_shape)), self.policies.shape[1]
-        return planes + (1 + 4) * actions + 4
+        return planes + (1 + 4) * actions + 4 * self.kernels.game.num_values
 
     def batches(self, draws: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Batch]:
         """The batches that `draws` gives; the next one is made on a thread while the network learns from the last."""

@@ -35,8 +35,8 @@ from alphazero.search.tree import (
     Walks,
     bytes_of_simulation,
     make_arrays,
-    make_tree,
     room_of,
+    tree_for,
 )
 from alphazero.wasm.compiler import EntryPoint, Layout, compile_module, compiled_as
 from alphazero.wasm.dice import Dice, describe_with_die, reach_leaf_through_dice, settle_die, throw
@@ -96,7 +96,7 @@ def _play(action):
     """Plays a legal action."""
     here = page()
     step(here.state, np.int64(action))
-    here.to_play[0] = mover(here.state, 1 - here.to_play[0])
+    here.to_play[0] = mover(here.state, following(here.to_play[0]))
 
 
 def _describe():
@@ -130,8 +130,8 @@ def open_tree(simulations, seed, ply):
     own, one_tree, given = scratch(), tree(), answers()
     move_root(one_tree, 0, -1, own.root, page().to_play[0], 0, own.new_index)
     legal(own.root, given.legal_masks[0])
-    given.values[0] = evaluate(own.root, given.legal_masks[0], given.priors[0])
-    expand(one_tree, 0, ROOT, given.legal_masks[0], given.priors[0], given.values[0], settings().root_prior_exponent)
+    value = given.values[0, 0] = evaluate(own.root, given.legal_masks[0], given.priors[0])
+    expand(one_tree, 0, ROOT, given.legal_masks[0], given.priors[0], value, settings().root_prior_exponent)
     prepare_root(one_tree, 0, np.int32(min(simulations, len(own.new_index) - 1)), seed, seed, ply, settings())
 
 
@@ -166,7 +166,7 @@ def run_simulations(simulations):
             break
         walk(one_tree, 0, settings(), own.completed, steps)
         if reach_leaf(one_tree, own, given, steps) > 0:
-            given.values[0] = evaluate(own.leaf_states[0], given.legal_masks[0], given.priors[0])
+            given.values[0, 0] = evaluate(own.leaf_states[0], given.legal_masks[0], given.priors[0])
         finish_walk(one_tree, 0, 0, steps, 0, given, settings())
     return np.int32(one_tree.remaining[0])
 
@@ -174,8 +174,7 @@ def run_simulations(simulations):
 def read_tree():
     """Writes the result of the search; returns the best action."""
     here, own, one_tree = page(), scratch(), tree()
-    value, best = read_root(one_tree, 0, settings(), own.visits, own.policy, own.q)
-    here.value[0] = value
+    best = read_root(one_tree, 0, settings(), own.visits, own.policy, own.q, here.value)
     here.proven[0] = one_tree.proven[0, ROOT] != UNPROVEN
     turned = PERMUTATIONS[own.symmetry[0]]
     for action in range(len(turned)):
@@ -278,7 +277,12 @@ class ModuleBuilder:
         self._entry_points: dict[str, EntryPoint] = {}
         self._most_simulations = 0
         self._sizes: dict[str, Any] = {"A": game.num_actions, "K": game.state_words, "P": game.observation_shape}
-        self._sizes |= {"W": room_of(game)[1], "C": max(1, game.num_outcomes), "D": game.dice_in_a_row}
+        self._sizes |= {
+            "V": game.num_values,
+            "W": room_of(game)[1],
+            "C": max(1, game.num_outcomes),
+            "D": game.dice_in_a_row,
+        }
         self.page = self.arrays(Page, line=game.max_plies + 1)
         self.readable: dict[str, np.ndarray] = self.page._asdict()
         """The arrays that the page knows by name."""
@@ -343,11 +347,10 @@ class ModuleBuilder:
         without a search; None: `evaluate`.
         """
         game = self.game
-        nodes_each, width = room_of(game)
         self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(game)))
-        nodes = 1 + self._most_simulations * nodes_each
+        nodes = 1 + self._most_simulations * room_of(game)[0]
         scratch, walks = self.arrays(Scratch, N=nodes), self.arrays(Walks, L=1)
-        answers, tree = self.arrays(LeafAnswers, L=1), make_tree(1, nodes, width, game.state_words, self.layout)
+        answers, tree = self.arrays(LeafAnswers, L=1), tree_for(game, 1, nodes, self.layout)
         placed = self.layout.placed
         self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
         quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=1)

@@ -123,7 +123,7 @@ def test_pictures_are_small_and_valid(game: Game):
         svg = position.svg()
         assert len(svg.encode()) < 50_000
         assert position._repr_svg_() == svg
-        assert any(re.fullmatch("(first|second) player (to move|has won)|draw", words) for words in texts(svg))
+        assert any(re.fullmatch("(first|second|third) player (to move|has won)|draw", words) for words in texts(svg))
         titles = {element.text for element in ElementTree.fromstring(svg).iter(f"{SVG}title")}
         assert all(any(str(title).startswith(cell.name) for title in titles) for cell in game.board.cells)
 

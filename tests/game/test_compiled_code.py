@@ -108,7 +108,7 @@ def everything(kernels: Kernels) -> list[np.ndarray]:
         np.array([1, 1, 0]),
         np.array([2, 3, 4]),
         np.zeros(3, bool),  # terminal
-        np.zeros(3, np.float32),  # values
+        np.zeros((3, 1), np.float32),  # values
         np.zeros((3, 1), np.uint64),  # leaf states
         np.zeros((3, 2), bool),  # leaf masks
     )

@@ -126,7 +126,7 @@ BROKEN: dict[str, tuple[Game, str]] = {
     "none in a row": (plain_race(dice_in_a_row=0), "`dice_in_a_row` one above 0"),
     "no settle": (plain_race(rules={"settle": None}), "has `chance`, `settle` and `num_outcomes`"),
     "no outcomes": (plain_race(num_outcomes=0), "has `chance`, `settle` and `num_outcomes`"),
-    "three players": (plain_race(num_players=3), "`num_players` must be 1 or 2"),
+    "three players": (plain_race(num_players=3), "has `returns`"),
     "a score that does not cancel out": (plain_race(score=Score(0, 3)), "minus the highest"),
     "points out of range": (
         plain_race(rules={"terminal_value": ten_times}, score=Score(-3, 3)), "must give -3 to 3 points",

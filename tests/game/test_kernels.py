@@ -195,7 +195,7 @@ def test_a_wrong_call_leaves_the_next_ones_compiled(caplog: pytest.LogCaptureFix
     kernels = Kernels(defined(RACE)["Race"]())
     states = kernels.start_states(1)
     with pytest.raises(IndexError):
-        kernels.describe(states[0], np.ones((1, 2), bool), np.ones(1, bool), np.ones(1, np.float32))
+        kernels.describe(states[0], np.ones((1, 2), bool), np.ones(1, bool), np.ones((1, 1), np.float32))
     assert kernels.describe_all(states)[0].all() and kernels.describe.is_compiled
     assert "numba" not in caplog.text
 

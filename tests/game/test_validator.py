@@ -132,8 +132,8 @@ FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
     "changes its parent": ({"is_terminal": is_terminal_that_plays}, ["`is_terminal` must leave the state alone"]),
     "no return": ({"is_terminal": lambda state: None}, ["`is_terminal` must give True or False"]),
     "random step": ({"step": step_at_random}, ["`step` must do the same each time"]),
-    "wrong player": ({"to_play": lambda state: 2}, ["`to_play` must give 0 or 1", "2"]),
-    "one player": ({"to_play": lambda state: 0}, ["both players"]),
+    "wrong player": ({"to_play": lambda state: 2}, ["`to_play` must give the number of a player", "2"]),
+    "one player": ({"to_play": lambda state: 0}, ["all players"]),
     "value of another kind": ({"terminal_value": lambda state: 0.5}, ["`terminal_value` must give -1, 0 or 1", "0.5"]),
     "wrong symmetry": ({"transform": wrong_transform}, ["`transform`", "must permute what `"]),
     "symmetries of another game": ({"step": step_with_a_favourite}, ["`transform` by symmetry ", "go with `step`"]),
@@ -153,7 +153,7 @@ FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
 def test_a_faulty_game_is_caught_with_its_law_and_the_position(changes: dict[str, Any], words: list[str], monkeypatch):
     monkeypatch.setattr(laws, "STUCK", 1.0)
     error = refused(faulty(**changes), "faulty: ", *words, num_games=50)
-    assert "both players" in words or ("player" in error.drawing and "a b c" in error.drawing)
+    assert "all players" in words or ("player" in error.drawing and "a b c" in error.drawing)
 
 
 def test_a_rule_that_keeps_something_outside_of_the_state_is_caught():

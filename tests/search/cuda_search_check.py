@@ -54,19 +54,22 @@ class Planted:
         game = kernels.game
         self.kernels = kernels
         rng = np.random.default_rng(5)
-        self.weights = rng.integers(1, 1000, (int(np.prod(game.observation_shape)), game.num_actions + 1))
+        self.weights = rng.integers(1, 1000, (int(np.prod(game.observation_shape)), game.num_actions + game.num_values))
 
     def answers(self, planes: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         seen = np.rint(planes.reshape(len(planes), len(self.weights)) * 64).astype(np.int64)
         marks = (seen @ self.weights) % 257
-        priors = np.where(legal_masks, 1 + marks[:, :-1] % 32, 0).astype(np.float32)
-        return priors, (marks[:, -1].astype(np.float32) - 128) / 129
+        actions = legal_masks.shape[1]
+        priors = np.where(legal_masks, 1 + marks[:, :actions] % 32, 0).astype(np.float32)
+        values = (marks[:, actions:].astype(np.float32) - 128) / 129
+        return priors, values.reshape(-1, *self.kernels.game.value_shape)
 
     def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """As a search on the GPU asks: about the smallest mirror image, whose answer is turned back."""
         game = self.kernels.game
         _, permutations = game.symmetries
-        priors, values = np.empty(legal_masks.shape, np.float32), np.empty(len(states), np.float32)
+        priors = np.empty(legal_masks.shape, np.float32)
+        values = np.empty((len(states), *game.value_shape), np.float32)
         for i, state in enumerate(states):
             images = [state.copy() for _ in permutations]
             for symmetry, image in enumerate(images):
@@ -201,7 +204,7 @@ def self_play_differences(name: str) -> list[str]:
     planted, config = Planted(kernels), SelfPlayConfig(random_plies=2, temperature_plies=3)
     network: Any = SimpleNamespace(evaluate=planted.answers)
     evaluate, settings = PlantedOnCuda(planted), replace(BASE, num_simulations=4, gumbel_actions=4)
-    evaluate.sees_wins = True
+    evaluate.sees_wins = not kernels.game.value_shape
     here = SelfPlay(kernels, config, settings, Evaluator(kernels, network, 0, sees_wins=True), 2, SEED)
     on_cuda = SelfPlay(kernels, config, settings, evaluate, 2, SEED)
     assert isinstance(on_cuda.search, CudaSearch)

@@ -173,7 +173,7 @@ def test_a_rule_that_was_compiled_for_other_arrays_is_compiled_for_those_of_a_se
     none = np.zeros(0, np.int32)
     masks = np.zeros((0, 9), bool)
     kernels.advance(
-        kernels.start_states(1), np.zeros(1, np.int8), none, none, none, none > 0, none * np.float32(0),
+        kernels.start_states(1), np.zeros(1, np.int8), none, none, none, none > 0, none[:, None] * np.float32(0),
         kernels.start_states(0), masks,
     )  # fmt: skip
     result = Search(kernels, BASE, planted(0), 1).run(kernels.start_states(1), np.zeros(1, int), np.zeros(1, int))

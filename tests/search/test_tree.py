@@ -152,7 +152,7 @@ def read_gumbel_root(prior, visits, q, proven, gumbels, offset, scale, raw_value
     best = np.empty(1, np.int64)
     counts = np.empty((1, actions), np.int32)
     settings = SETTINGS._replace(max_considered=16, visit_offset=F(offset), value_scale=F(scale))
-    cpu_kernels.read_roots(tree, np.arange(1), settings, counts, policies, qs, values, best)
+    cpu_kernels.read_roots(tree, np.arange(1), settings, counts, policies, qs, values[:, None], best)
     return policies[0], int(best[0])
 
 
@@ -183,7 +183,7 @@ def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     tree = make_tree(count, 2, len(priors), 1)
     everyone = np.arange(count)
     rows = np.repeat(np.asarray(priors, F)[None], count, axis=0)
-    cpu_kernels.open_roots(tree, everyone, LeafAnswers(rows >= 0, rows, np.zeros(count, F)), SETTINGS)
+    cpu_kernels.open_roots(tree, everyone, LeafAnswers(rows >= 0, rows, np.zeros((count, 1), F)), SETTINGS)
     return tree
 
 
@@ -333,7 +333,10 @@ def test_priors_are_raised_by_hand(exponent, expected):
     """Weights 4 and 1: their roots are 2 and 1, their squares 16 and 1."""
     tree = make_tree(1, 2, 3, 1)
     masks, weights = np.array([[True, False, True]]), np.array([[4, 7, 1]], F)
-    answers, settings = LeafAnswers(masks, weights, np.zeros(1, F)), SETTINGS._replace(root_prior_exponent=exponent)
+    answers, settings = (
+        LeafAnswers(masks, weights, np.zeros((1, 1), F)),
+        SETTINGS._replace(root_prior_exponent=exponent),
+    )
     cpu_kernels.open_roots(tree, np.arange(1), answers, settings)
     assert tree.prior[0, 0, [0, 2]] == pytest.approx(expected)
     assert tree.prior[0, 0, 1] < 0
@@ -347,7 +350,7 @@ def test_the_memory_of_a_node_by_hand():
 def test_no_mass_on_legal_actions_makes_them_equal():
     tree = make_tree(2, 2, 3, 1)
     masks = np.array([[True, False, True], [True, False, True]])
-    answers = LeafAnswers(masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros(2, F))
+    answers = LeafAnswers(masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros((2, 1), F))
     cpu_kernels.open_roots(tree, np.arange(2), answers, SETTINGS)
     assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
     assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account

@@ -118,7 +118,10 @@ def describe(game: Game, findings: Findings) -> str:
     total, lengths, branching = findings.num_games, np.array(findings.lengths), np.array(findings.branching)
     won, ended = sum(findings.last_mover_won), len(findings.last_mover_won)
     last = {"won": won, "lost": ended - won, "drew": total - ended}
-    outcomes = {words: findings.outcomes[outcome] for words, outcome in OUTCOMES.items()}
+    named = OUTCOMES
+    if game.value_shape:
+        named = {f"player {number}": number for number in range(1, game.num_players + 1)} | {"shared": 0}
+    outcomes = {words: findings.outcomes[outcome] for words, outcome in named.items()}
     speed = f"{findings.plies_per_second:,.0f} plies a second as plain Python"
     if findings.compiled_per_second is not None:
         speed = f"{findings.compiled_per_second:,.0f} positions a second compiled, on one core; {speed}"

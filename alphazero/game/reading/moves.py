@@ -6,12 +6,13 @@ spelling, so no text has two meanings.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, SupportsIndex
 
-from alphazero.errors import IllegalAction
+from alphazero.errors import IllegalAction, InputError, listed, quote
 
 SPELLINGS = {word: "pass" for word in ("pass", "pa", "ps", "--", "@@")} | {"swap": "swap", "swap-pieces": "swap"}
 """Words of other programs, in small letters, and ours for the same. Edax writes pa and ps, programs for Hex
@@ -23,6 +24,15 @@ JOINED = re.compile(r"([a-z]\d{1,2})-?([a-z].*)", re.IGNORECASE)
 RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
 """Results that may stand behind the moves."""
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
+
+
+def read_position(game: Any, text: str) -> Any:
+    """The position of a board, or after moves; raises IllegalAction, or InputError for a board."""
+    try:
+        board = game.read_board(text)
+    except ValueError as error:
+        raise InputError(f"this is no board of {game.name}: {error}") from None
+    return read_moves(game.start(), text) if board is None else board
 
 
 def read_moves(position: Any, text: str) -> Any:
@@ -85,3 +95,29 @@ def _without_numbers(text: str) -> str:
             raise IllegalAction(f"move numbers count 1., 2., 3. and so on: {number}{dots} is out of place")
         count = int(number)
     return NUMBER.sub(" ", text)
+
+
+def parse_action(position: Any, text: str) -> int:
+    """The action that `Position.parse` finds."""
+    if not isinstance(text, str):
+        raise IllegalAction(f"position.parse takes a text, not {quote(text)}: an action needs no parsing")
+    text = text.strip()
+    # a notation may be a dict, or `re.match(...)`
+    with suppress(ValueError, LookupError, TypeError, AttributeError):
+        action = position.game.parse_action(text, position.state)
+        if not position.chances and action in position.legal_actions:
+            return int(action)
+    words = {legal: position.format(legal) for legal in position.legal_actions}
+    if (found := meant_by(text, words)) is not None:
+        return found
+    legal = listed(words.values()) or "none, the game is over"
+    raise IllegalAction(f"{quote(text)} is not a legal action here (legal: {legal})")
+
+
+def whole(action: SupportsIndex) -> int:
+    """The action as a number; raises IllegalAction."""
+    try:
+        return operator.index(action)
+    except TypeError:
+        law = f"an action is a whole number, not {quote(action)}: `position.parse` makes one of a text"
+        raise IllegalAction(law) from None

@@ -79,7 +79,7 @@ class LayerProgram:
     value: Rows
 
     def answer(self, observation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """`logits float64[A]` and `values float64[1]` of `observation float32[P, H, W]`: the plain way, as defined."""
+        """`logits float64[A]` and `values float64[V]` of `observation float32[P, H, W]`: the plain way, as defined."""
         tensors = [observation.reshape(len(observation), -1).T.astype(np.float64)]
         for layer in self.layers:
             source = np.vstack([tensors[layer.source.number], np.zeros(layer.source.channels)])  # -1 is the last row
@@ -134,7 +134,8 @@ def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
 
     def answer(module: nn.Module, observations: np.ndarray) -> Answers:
         logits, values = zip(*map(layers_of(module, shape).answer, observations), strict=True)
-        return np.stack(logits), np.concatenate(values)
+        rows = np.stack(values)
+        return np.stack(logits), rows[:, 0] if rows.shape[1] == 1 else rows
 
     if not answers_as(module, shape, answer):
         raise UnknownOperation("it computes something outside of torch, or at random")

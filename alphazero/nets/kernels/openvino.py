@@ -56,7 +56,7 @@ class _Compiled(NamedTuple):
     logits: np.ndarray
     """`float32[size, A]`."""
     values: np.ndarray
-    """`float32[size]`."""
+    """`float32[size]`, or `float32[size, V]`."""
 
 
 class OpenVinoInference:
@@ -98,7 +98,7 @@ class OpenVinoInference:
                 compiled = self._compile(size, self._precision)
             if at == 0:
                 logits = np.empty((count, compiled.logits.shape[1]), np.float32)
-                values = np.empty(count, np.float32)
+                values = np.empty((count, *compiled.values.shape[1:]), np.float32)
             end = min(at + size, count)
             compiled.rows[: end - at] = observations[at:end]
             compiled.rows[end - at :] = 0.0
@@ -177,7 +177,8 @@ class OpenVinoInference:
         outputs = [np.zeros(list(output.shape), np.float32) for output in compiled.outputs]
         for i, output in enumerate(outputs):
             request.set_output_tensor(i, self._library.Tensor(output, shared_memory=True))
-        return _Compiled(request, rows, outputs[0], outputs[1].reshape(size))
+        values = outputs[1].reshape(size, -1)
+        return _Compiled(request, rows, outputs[0], values[:, 0] if values.shape[1] == 1 else values)
 
 
 def _tables_of(module: nn.Module) -> dict[str, bytes]:

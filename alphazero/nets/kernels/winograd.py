@@ -94,7 +94,7 @@ class WinogradInference:
         """Memory that no thread uses now; taps without weights are left out, so other weights can need more."""
 
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        arguments, num_actions, sizes = self._network
+        arguments, (num_actions, num_values), sizes = self._network
         try:
             workspace = self._idle.pop()
         except IndexError:
@@ -102,13 +102,13 @@ class WinogradInference:
                 [*(np.zeros(size, np.float32) for size in sizes[:-1]), np.zeros(sizes[-1], np.int64)]
             )
         logits = np.empty((len(observations), num_actions), np.float32)
-        values = np.empty(len(observations), np.float32)
+        values = np.empty((len(observations), num_values), np.float32)
         planes, height, width = self._shape
         cells = np.ascontiguousarray(observations, np.float32).reshape(len(observations), planes, height * width)
         steps, tables, weights, *places = arguments
         _run(cells, steps, tables, weights, workspace, *places, logits, values)
         self._idle.append(workspace)
-        return logits, values
+        return logits, values[:, 0] if num_values == 1 else values
 
 
 class _Packer:
@@ -119,13 +119,13 @@ class _Packer:
         self._tables, self._weights = [np.zeros(1, np.int32)], list[np.ndarray]()
         self._num_spread = self._num_products = 1
 
-    def network(self) -> tuple[tuple[Any, ...], int, tuple[int, ...]]:
-        """The arguments of `run_network` that its weights make, the number of actions, the sizes of a workspace."""
+    def network(self) -> tuple[tuple[Any, ...], tuple[int, int], tuple[int, ...]]:
+        """The arguments of `run_network` that its weights make, how many actions and values, a workspace's sizes."""
         program = self._program
         widths = [_up(rows.channels) for rows in (program.observation, *(layer.target for layer in program.layers))]
         self._starts, num_tensors = _places(program, max(widths))
         steps = np.array([self._step(layer) for layer in program.layers], np.int64)
-        policy, value = self._places_of(program.policy), self._places_of(program.value, 1)
+        policy, value = self._places_of(program.policy), self._places_of(program.value)
         tables, weights = np.concatenate(self._tables), np.concatenate(self._weights)
         arguments = steps, tables, weights, (self._starts[0], widths[0]), policy, value
         widest, taps = max(widths), max(int(step[7]) for step in steps)
@@ -133,7 +133,7 @@ class _Packer:
             num_tensors, self._num_spread, self._num_products, TILE * widest, max(16 * widest, ROWS * PANEL),
             max(6, ROWS * taps),
         )  # fmt: skip
-        return arguments, len(policy) - 1, sizes
+        return arguments, (len(policy) - 1, len(value) - 1), sizes
 
     def _step(self, layer: TapLayer) -> PackedLayer:
         source, target = layer.source, layer.target
@@ -210,11 +210,11 @@ def _up(channels: int) -> int:
 
 @kernel
 def run_network(observations, steps, tables, weights, workspace, observed, policy, value, logits, values):
-    """Writes `logits float32[n, A]` and `values float32[n]` of `observations float32[n, P, H W]`.
+    """Writes `logits float32[n, A]` and `values float32[n, V]` of `observations float32[n, P, H W]`.
 
     `steps int64[L, ...]` are the layers, `tables int32[...]` and `weights float32[...]` theirs. `observed` is the place
     and the width of the observation's tensor. `policy int64[A + 1, 2]` has the place and the width of the policy's
-    tensor, then the cell and the channel of each action; so has `value int64[2, 2]`.
+    tensor, then the cell and the channel of each action; so has `value int64[V + 1, 2]`.
     """
     tensors, _, _, _, _, _ = workspace
     start, width = observed
@@ -233,8 +233,9 @@ def run_network(observations, steps, tables, weights, workspace, observed, polic
             for action in range(logits.shape[1]):
                 row = policy[action + 1, 0] * count + i
                 logits[first + i, action] = tensors[policy[0, 0] + row * policy[0, 1] + policy[action + 1, 1]]
-            row = value[1, 0] * count + i
-            values[first + i] = tensors[value[0, 0] + row * value[0, 1] + value[1, 1]]
+            for seat in range(values.shape[1]):
+                row = value[seat + 1, 0] * count + i
+                values[first + i, seat] = tensors[value[0, 0] + row * value[0, 1] + value[seat + 1, 1]]
 
 
 @kernel

@@ -11,8 +11,9 @@ from typing import Any
 
 from alphazero.errors import count_of
 from alphazero.invocation import option
-from alphazero.matches.arena import boards_of, get_ready, play_in_time
+from alphazero.matches.arena import get_ready, play_in_time
 from alphazero.matches.result import MatchResult
+from alphazero.matches.seating import boards_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player

@@ -135,7 +135,8 @@ def compile_all(kernels: Kernels, config: SelfPlayConfig, search: SearchConfig, 
     make_net_player("", kernels, net, quick, seed=0, threads=1).select_actions(states, zero, zero)
     if not kernels.game.compiled:
         return
-    equal = lambda states, masks: (masks.astype(np.float32), np.zeros(len(states), np.float32))  # noqa: E731
+    shape = kernels.game.value_shape
+    equal = lambda states, masks: (masks.astype(np.float32), np.zeros((len(states), *shape), np.float32))  # noqa: E731
     SelfPlay(kernels, config, quick, equal, 1, seed=0).play(1)
     masks, _, _ = kernels.describe_all(states)
     Evaluator(kernels, net, cache_size=4, sees_wins=True)(states, masks)

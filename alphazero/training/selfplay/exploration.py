@@ -11,6 +11,7 @@ from alphazero.game.randomness import EXPLORATION, MOVE, OPENING, make_key, unif
 init: Any
 is_terminal: Any
 mover: Any
+following: Any
 play_at_random: Any
 
 
@@ -67,7 +68,7 @@ def open_games(states, to_play, seed, games, max_plies, legal_mask, plies):
         plies[i] = int(uniform(key, 0) * (max_plies + 1))
         for ply in range(plies[i]):
             play_at_random(states[i], uniform(key, ply + 1), legal_mask)
-            to_play[i] = mover(states[i], 1 - to_play[i])
+            to_play[i] = mover(states[i], following(to_play[i]))
             if is_terminal(states[i]):
                 init(states[i])
                 to_play[i] = mover(states[i], 0)

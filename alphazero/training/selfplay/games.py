@@ -14,7 +14,7 @@ import numpy as np
 
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
-from alphazero.game.rules import points_so_far
+from alphazero.game.rules import points_so_far, seen_by
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
@@ -178,10 +178,8 @@ class SelfPlay(Worker):
         self.num_simulations += len(slots) * self.search.config.num_simulations
         check_length(self.kernels.game, plies[~terminal].max(initial=-1) + 1)
         fresh = slots[terminal]
-        # the result is for the player to move there; turn it to the one who made the last ply
-        same = to_play[terminal] == self.to_play[fresh]
-        results = results + past.value_so_far(states)
-        samples = self._samples(fresh, plies[terminal], np.where(same, results[terminal], -results[terminal]))
+        results = seen_by(self.to_play[fresh], to_play[terminal], (results + past.value_so_far(states))[terminal])
+        samples = self._samples(fresh, plies[terminal], results)
         for slot, last, end in zip(
             fresh[: MOST_GAMES - len(self._finished)], plies[terminal], states[terminal], strict=False
         ):
@@ -224,7 +222,7 @@ class Past:
         self._game = game
         self.states = np.zeros((*history, game.state_words), np.uint64)
         self.policies = np.zeros((*history, game.num_actions), np.float32)
-        self.values = np.zeros(history, np.float32)
+        self.values = np.zeros((*history, *game.value_shape), np.float32)
         self.to_play = np.zeros(history, np.int8)
         self.explored = np.zeros(history, np.int8)
 
@@ -233,7 +231,9 @@ class Past:
         return {f"past_{name}": array for name, array in vars(self).items() if name != "_game"}
 
     def value_so_far(self, states: np.ndarray) -> np.ndarray:
-        """The value `float32[...]` of the points along the way, which comes to what the network says of the states."""
+        """The value `float32[...]`, or 0, of the points along the way; it comes to what the network says of states."""
+        if self._game.points_word is None:
+            return np.zeros(1, np.float32)
         points, score = points_so_far(states, self._game.points_word), self._game.score
         return (points / score.size if score else points).astype(np.float32)
 
@@ -247,7 +247,8 @@ class Past:
         of a ply at once: a loop over games in Python would keep the other threads waiting.
         """
         rows, plies = np.arange(len(slots)), np.arange(last_plies.max() + 1)
-        done, all_rewards = np.zeros((len(rows), len(plies)), bool), np.zeros((len(rows), len(plies)), np.float32)
+        kinds = ((), bool), (self._game.value_shape, np.float32)
+        done, all_rewards = (np.zeros((len(rows), len(plies), *shape), kind) for shape, kind in kinds)
         done[rows, last_plies], all_rewards[rows, last_plies] = True, rewards
         past = slots, slice(len(plies))
         explored = (self.explored[past] == 1) & (plies <= last_plies[:, None])
@@ -255,7 +256,9 @@ class Past:
         so_far = self.value_so_far(states)
         games = record(self.to_play[past], done, all_rewards, self.values[past] + so_far, explored)
         kept = games.known & (plies >= first_plies[:, None])
-        games = games._replace(known=kept, z=np.where(kept, games.z, np.float32(0)))
+        games = games._replace(
+            known=kept, z=np.where(kept.reshape(kept.shape + (1,) * (games.z.ndim - 2)), games.z, np.float32(0))
+        )
         targets = check_targets(targets_of(games), games, so_far)
         z = games.z if self._game.points_word is None else np.clip(games.z - so_far, -1.0, 1.0)
         samples = Samples(states[kept], self.policies[past][kept], z[kept], targets[kept])
@@ -270,11 +273,11 @@ def saved_arrays(game: Game) -> dict[str, Array]:
         "plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
         "first_plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
         "states": Array(np.uint64, ("slots", game.state_words)),
-        "to_play": Array(np.int8, ("slots",), 0, 1),
+        "to_play": Array(np.int8, ("slots",), 0, game.num_players - 1),
         "past_states": Array(np.uint64, (*history, game.state_words)),
         "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
-        "past_values": Array(np.float32, history, -1.0 - ROUNDING, 1.0 + ROUNDING),
-        "past_to_play": Array(np.int8, history, 0, 1),
+        "past_values": Array(np.float32, (*history, *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
+        "past_to_play": Array(np.int8, history, 0, game.num_players - 1),
         "past_explored": Array(np.int8, history, 0, 1),
         "next_game": Array(np.int64, (), 0),
     }

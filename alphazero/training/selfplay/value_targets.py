@@ -18,10 +18,14 @@ from alphazero.training.config import SelfPlayConfig
 
 
 class Recordings(NamedTuple):
-    """n recordings of T plies each, game after game. Every array is `[n, T]`; signs are those of the ply's player."""
+    """n recordings of T plies each, game after game. Every array is `[n, T]`; signs are those of the ply's player.
+
+    In a game for more than two, `rewards`, `values` and `z` are `[n, T, V]`, first the number of the ply's player: see
+    `Game.value_shape`.
+    """
 
     to_play: np.ndarray
-    """`int8`: the player who made the ply, 0 or 1."""
+    """`int8`: the player who made the ply, 0 for the first one."""
     done: np.ndarray
     """`bool`: the ply ended its game."""
     rewards: np.ndarray
@@ -59,8 +63,9 @@ def lambda_returns(games: Recordings, settings: SelfPlayConfig) -> np.ndarray:
 
 
 def _returns(games: Recordings, td_lambda: float) -> np.ndarray:
-    returns = np.zeros(games.done.shape, np.float32)
-    hand_back(*games[:6], float(td_lambda), returns)
+    returns = np.zeros(games.values.shape, np.float32)
+    hand = hand_back if returns.ndim == 2 else hand_back_seats
+    hand(*games[:6], float(td_lambda), returns)
     return returns
 
 
@@ -82,6 +87,22 @@ def hand_back(to_play, done, rewards, values, explored, known, td_lambda, return
             returns[i, ply], player = target, to_play[i, ply]
 
 
+@kernel
+def hand_back_seats(to_play, done, rewards, values, explored, known, td_lambda, returns):
+    """Writes the lambda-returns `float32[n, T, V]`, first the number of the ply's player."""
+    _, plies, seats = returns.shape
+    for i in range(len(returns)):
+        for ply in range(plies - 1, -1, -1):
+            for seat in range(seats):
+                own, target = float(values[i, ply, seat]), 0.0
+                if done[i, ply]:
+                    target = float(rewards[i, ply, seat])
+                elif ply + 1 < plies:
+                    target = float(returns[i, ply + 1, (seat + to_play[i, ply] - to_play[i, ply + 1]) % seats])
+                target = (1.0 - td_lambda) * own + td_lambda * target if known[i, ply] else 0.0
+                returns[i, ply, seat] = own if explored[i, ply] and known[i, ply] else target
+
+
 def check_targets(targets: Any, games: Recordings, so_far: Any = 0.0) -> np.ndarray:
     """The targets as `float32`, without the value of the points so far; raises InvalidSetting if their shape or a known
     one of them is not allowed."""
@@ -89,9 +110,9 @@ def check_targets(targets: Any, games: Recordings, so_far: Any = 0.0) -> np.ndar
         array = np.asarray(targets, np.float32)
         if np.any(so_far):  # the points may be more than the highest that count
             array = np.clip(array - so_far, -1.0, 1.0)
-        if array.shape == games.done.shape and (np.abs(array[games.known]) <= 1.0 + 1e-6).all():  # not if one is nan
+        if array.shape == games.values.shape and (np.abs(array[games.known]) <= 1.0 + 1e-6).all():  # not if one is nan
             return array
     raise InvalidSetting(
         f"the value target gave {quote(targets)}: it must give one number between -1 and 1 for each ply of the "
-        f"recordings, here {games.done.shape}"
+        f"recordings, here {games.values.shape}"
     )
