@@ -13,6 +13,7 @@ TESTS = [path.relative_to(ROOT) for path in ROOT.joinpath("tests").rglob("test_*
 MODULES = [path for path in (*FRAMEWORK, *GAMES) if path.stem not in ("__init__", "__main__")]
 
 TESTED_IN = {
+    "tests/matches/test_seats.py": ["alphazero/matches/seating.py"],
     "tests/commands/test_export.py": ["alphazero/nets/onnx_export.py"],
     "tests/commands/test_gtp.py": ["alphazero/game/gtp_words.py", "alphazero/players/gtp_server.py"],
     "tests/commands/test_new_game.py": ["alphazero/commands/rules/*.py"],
@@ -30,7 +31,7 @@ TESTED_IN = {
         "alphazero/game/spec.py", "alphazero/catalogue/user_code.py", "alphazero/training/presets.py",
         "games/*/preset.py",
     ],
-    "tests/game/test_validator.py": ["alphazero/game/laws.py"],
+    "tests/game/test_validator.py": ["alphazero/game/laws/*.py"],
     "tests/games/test_connect4_solver.py": ["games/connect4/solver_kernels.py"],
     "tests/api/test_face.py": ["alphazero/api/*.py"],
     "tests/matches/test_arena.py": [

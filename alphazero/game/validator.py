@@ -19,7 +19,8 @@ import numpy as np
 from alphazero.errors import LawBroken, count_of, quote
 from alphazero.game.game import Game, Position
 from alphazero.game.kernels import Kernels, _roll
-from alphazero.game.laws import Facts, Laws
+from alphazero.game.laws.laws import Laws
+from alphazero.game.laws.questions import Facts
 from alphazero.game.python_game import PythonGame
 from alphazero.settings import check_range
 

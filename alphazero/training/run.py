@@ -19,7 +19,7 @@ from alphazero._version import __version__
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path, warn_once
-from alphazero.game.laws import Laws
+from alphazero.game.laws.laws import Laws
 from alphazero.interruption import listening
 from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws

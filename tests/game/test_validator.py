@@ -12,8 +12,9 @@ import pytest
 from alphazero.commands.rules.new import check, describe
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, LawBroken
-from alphazero.game import Game, Rules, laws, validator
+from alphazero.game import Game, Rules, validator
 from alphazero.game.functions import plain, rule_functions
+from alphazero.game.laws import questions
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe, has_line
 from tests.conftest import some_games
@@ -151,7 +152,7 @@ FAULTY: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
 
 @pytest.mark.parametrize(("changes", "words"), FAULTY.values(), ids=FAULTY)
 def test_a_faulty_game_is_caught_with_its_law_and_the_position(changes: dict[str, Any], words: list[str], monkeypatch):
-    monkeypatch.setattr(laws, "STUCK", 1.0)
+    monkeypatch.setattr(questions, "STUCK", 1.0)
     error = refused(faulty(**changes), "faulty: ", *words, num_games=50)
     assert "all players" in words or ("player" in error.drawing and "a b c" in error.drawing)
 

@@ -147,7 +147,7 @@ MUTATIONS = [
     *in_file("alphazero/game/kernels.py", "tests/matches/test_dice.py",
         ("_roll", instead("games[i]", "0"), "test_both_games_of_a_pair_have_the_same_dice_and_other_pairs_others"),
     ),
-    *in_file("alphazero/game/laws.py", "tests/game/test_dice.py",
+    *in_file("alphazero/game/laws/laws.py", "tests/game/test_dice.py",
         ("Laws.dice", instead("(due > 0).all()", "True"), "test_a_broken_law_is_named"),
         ("Laws.dice", instead("abs(...) < 1e-6", "True"), "test_a_broken_law_is_named"),
     ),
