@@ -13,6 +13,7 @@ TESTS = [path.relative_to(ROOT) for path in ROOT.joinpath("tests").rglob("test_*
 MODULES = [path for path in (*FRAMEWORK, *GAMES) if path.stem not in ("__init__", "__main__")]
 
 TESTED_IN = {
+    "tests/games/test_tictacmo.py": ["games/tictacmo/benchmark.py", "games/tictacmo/solver.py"],
     "tests/matches/test_seats.py": ["alphazero/matches/seating.py"],
     "tests/commands/test_export.py": ["alphazero/nets/onnx_export.py"],
     "tests/commands/test_gtp.py": ["alphazero/game/gtp_words.py", "alphazero/players/gtp_server.py"],

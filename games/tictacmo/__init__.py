@@ -5,4 +5,5 @@ from alphazero.game.spec import GameSpec
 SPEC = GameSpec(
     games={"tictacmo": ".game:TicTacMo"},
     presets=".preset:presets",
+    make_benchmark=".benchmark:make_benchmark",
 )

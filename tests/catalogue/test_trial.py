@@ -22,8 +22,8 @@ from tests.api.test_wrong_arguments import SMALL, uniform
 from tests.catalogue.test_foreign_games import FILE as GENERAL_GAMES
 
 FAULTS = {
-    "three players": ("", "", "return int(state[1]) % 3", "`to_play` must give 0 or 1, since a game has two players"),
-    "a puzzle": ("", "", "return 0", "one of them never moved: a game has two players"),
+    "three players": ("", "", "return int(state[1]) % 3", "must give the number of a player, 0 to 1"),
+    "a puzzle": ("", "", "return 0", "one of them never moved: `num_players` is 2"),
     "chance": (
         "", "if np.random.random() < 0.2: action = (action + 1) % 9", "return int(state[1]) % 2",
         "`step` must do the same each time: what dice show comes by `chance` and `settle`",
@@ -146,7 +146,7 @@ COMMANDS = {
 def test_every_command_that_begins_with_a_game_tries_it(main, argv, broken, capsys, empty_folder):
     assert run_command(main, [*argv, "--game", broken]) == 2
     shown, said = capsys.readouterr()
-    assert shown == "" and said.count("\n") == 1 and "a game has two players; it gave 2; to see where, " in said
+    assert shown == "" and said.count("\n") == 1 and "`num_players` is 2; it gave 2; to see where, " in said
     assert not list(empty_folder.iterdir())
 
 
@@ -162,7 +162,7 @@ LIBRARY: dict[str, Callable[[Game], Any]] = {
 @pytest.mark.parametrize("begin", LIBRARY.values(), ids=LIBRARY)
 def test_every_function_that_begins_with_a_game_tries_it(begin, broken, empty_folder):
     with pytest.raises(
-        LawBroken, match=r"a game has two players; it gave 2; to see where, and for all laws: az.check_game\(game\)$"
+        LawBroken, match=r"`num_players` is 2; it gave 2; to see where, and for all laws: az.check_game\(game\)$"
     ):
         begin(az.load_game(broken))
 
@@ -223,7 +223,7 @@ def test_a_game_for_which_there_is_no_time_is_cut_short(trials, monkeypatch):
 
 def test_a_third_player_is_found_however_slow_the_rules_are(broken, trials, monkeypatch):
     monkeypatch.setattr(registry, "TRIAL_SECONDS", 0.0)
-    with pytest.raises(LawBroken, match="`to_play` must give 0 or 1"):
+    with pytest.raises(LawBroken, match="`to_play` must give the number of a player"):
         registry.try_rules(az.load_game(broken))
 
 

@@ -31,8 +31,8 @@ def new_game(*argv: object) -> int:
 
 @pytest.mark.parametrize(
     ("flags", "words"),
-    [([], "draw"), (["--dice"], "players alternate"), (["--solo"], "a game for one")],
-    ids=["board", "dice", "solo"],
+    [([], "draw"), (["--dice"], "players alternate"), (["--solo"], "a game for one"), (["--players", "3"], "player 3")],
+    ids=["board", "dice", "solo", "players"],
 )
 def test_a_new_game_is_short_passes_its_test_and_keeps_all_laws(
     flags: list[str], words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -90,6 +90,8 @@ def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.Captur
         [],
         ["x", "--folder", "no/such"],
         ["x", "--dice", "--solo"],
+        ["x", "--dice", "--players", "3"],
+        ["x", "--players", "9"],
     ],
 )
 def test_wrong_names_get_one_sentence(argv: list[str], tmp_path: Path, monkeypatch, capsys):

@@ -1,11 +1,17 @@
-"""Tic-tac-mo beside plain rules on cells."""
+"""Tic-tac-mo beside plain rules on cells, and its exact values."""
+
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from alphazero.catalogue import registry
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
+from alphazero.players.baselines import NO_SCORE, RandomPlayer, ScorePlayer
+from games.tictacmo.benchmark import load_frozen, make_benchmark
 from games.tictacmo.game import COLUMNS, ROWS
+from games.tictacmo.solver import list_positions, place_of, stones_of, tables
 
 GAME = registry.load("tictacmo").game
 
@@ -55,3 +61,53 @@ def test_the_network_sees_the_players_from_the_mover_on():
     position = GAME.position("a1 b1 c1 d1")
     planes = Kernels(GAME).observations(position.state[None])[0]
     assert [np.flatnonzero(plane).tolist() for plane in planes] == [[1], [2], [0, 3]]
+
+
+def plain_value(position: Position, known: dict[bytes, list[Fraction]]) -> list[Fraction]:
+    """The results of each player, the first player's first, by trying everything, as fractions."""
+    key = position.state.tobytes()
+    if key not in known:
+        if position.terminal:
+            known[key] = [Fraction(result) for result in position.results]
+        else:
+            children = [plain_value(position.play(action), known) for action in position.legal_actions]
+            best = max(child[position.to_play] for child in children)
+            equal = [child for child in children if child[position.to_play] == best]
+            known[key] = [sum((child[i] for child in equal), Fraction(0)) / len(equal) for i in range(3)]
+    return known[key]
+
+
+def test_the_frozen_scores_are_those_of_trying_everything():
+    """Of positions with at most six squares left."""
+    states, scores = load_frozen()
+    late = np.flatnonzero(np.bitwise_count(states).sum(axis=1) >= 9)
+    assert len(states) == 2000 and len(late) > 500
+    for row in late[::20]:
+        player = int(np.bitwise_count(states[row]).sum()) % 3
+        position, known = Position(GAME, states[row].copy(), player, ()), dict[bytes, list[Fraction]]()
+        for action in position.legal_actions:
+            value = plain_value(position.play(action), known)[player]
+            assert scores[row, action] == pytest.approx(float(value), abs=1e-6)
+        assert (scores[row] == NO_SCORE).sum() == 15 - len(position.legal_actions)
+
+
+def test_places_number_the_positions_of_as_many_stones():
+    """The solver's tables: each position of four stones has a place of its own, in order."""
+    places, counts = tables()
+    number = counts[15, 1] * counts[14, 1] * counts[13, 2]
+    positions = np.empty((number, 3), np.int32)
+    list_positions(1, 1, 2, positions)
+    assert [place_of(*position, places, counts) for position in positions[::97].tolist()] == list(range(0, number, 97))
+    assert stones_of(4) == (1, 1, 2)
+
+
+def test_the_benchmark_knows_the_best_actions():
+    states, scores = load_frozen()
+    judge, rows = make_benchmark(GAME), {tuple(state): row for row, state in enumerate(states.tolist())}
+
+    def known(asked: np.ndarray) -> np.ndarray:
+        return scores[[rows[tuple(state)] for state in asked.tolist()]]
+
+    best = ScorePlayer("best", Kernels(GAME), 0, known)
+    assert judge(best) == {"exact_accuracy": 1.0, "exact_loss": 0.0}
+    assert judge(RandomPlayer(Kernels(GAME), 1))["exact_accuracy"] < 0.7

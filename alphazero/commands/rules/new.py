@@ -19,9 +19,10 @@ from alphazero.commands.rules.samples import SAMPLES
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting, LawBroken, StorageError, count_of, quote
 from alphazero.game import Game
+from alphazero.game.laws.laws import MOST_PLAYERS
 from alphazero.game.validator import Findings, validate
 from alphazero.invocation import command_line, quoted
-from alphazero.settings import check_ranges
+from alphazero.settings import check_range, check_ranges
 from alphazero.storage.files import atomic_write
 
 
@@ -37,12 +38,13 @@ class NewGameConfig:
     """A game for two with a die."""
     solo: bool = False
     """A game for one with a die, and points along the way."""
+    players: int = 2
+    """More than 2, up to 8: a game for so many."""
 
     def __post_init__(self) -> None:
-        if self.dice and self.solo:
-            raise InvalidSetting(
-                "--dice and --solo write two different games: give one of them (--solo has a die, too)"
-            )
+        check_range("--players", self.players, 2, MOST_PLAYERS)
+        if self.dice + self.solo + (self.players > 2) > 1:
+            raise InvalidSetting("--dice, --solo and --players write different games: give one of them")
         is_word = re.fullmatch(r"[a-z][a-z0-9_]*", self.name) and not keyword.iskeyword(self.name)
         found = importlib.util.find_spec(self.name) if is_word else None
         mine = (self.folder / f"{self.name}.py").resolve()  # `main` says what to do about a file that is there already
@@ -63,14 +65,19 @@ class NewGameConfig:
 
 def main(argv: list[str]) -> None:
     config = parse(NewGameConfig, argv, command="new")
-    sample = SAMPLES["solo" if config.solo else "dice" if config.dice else "board"]
+    kind = "solo" if config.solo else "dice" if config.dice else "players" if config.players > 2 else "board"
     game, test = config.folder / f"{config.name}.py", config.folder / f"test_{config.name}.py"
     for path in (game, test):
         if os.path.lexists(path):
             raise StorageError(f"{path} is there already, and nothing was written; choose another name or --folder")
-    words = {"CLASS": config.class_name, "NAME": config.name, "TITLE": config.name.replace("_", " ").capitalize()}
-    for path, text in zip((game, test), sample, strict=True):
-        atomic_write(path, re.sub("CLASS|NAME|TITLE", lambda found: words[found[0]], text).encode())
+    words = {
+        "COUNT": str(config.players),
+        "CLASS": config.class_name,
+        "NAME": config.name,
+        "TITLE": config.name.replace("_", " ").capitalize(),
+    }
+    for path, text in zip((game, test), SAMPLES[kind], strict=True):
+        atomic_write(path, re.sub("CLASS|COUNT|NAME|TITLE", lambda found: words[found[0]], text).encode())
     print(
         f"{game} and {test} are written. Change the rules, then check that the game keeps its laws:\n"
         f"  {command_line('check', game)}\nRun its test (pip install pytest pytest-xdist):\n"

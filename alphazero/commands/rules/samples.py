@@ -276,9 +276,74 @@ def test_what_is_taken_brings_its_points():
     assert CLASS().position("1 pass " * 10).points == 0
 """
 
+SEATS_GAME = (
+    GAME.replace("the player to move and of the opponent, one\nbit", "each player, the mover's first,\none bit")
+    .replace("SIZE = 4  # up to 8", "PLAYERS = COUNT\nSIZE = 5  # up to 8")
+    .replace("4 x 4", "5 x 5")
+    .partition("def init(state)")[0]
+    + """\
+def init(state):  # the start position: write every word
+    state[:] = np.uint64(0)
+
+
+def legal(state, legal_mask):  # write every entry; not asked when the game is over
+    for square in range(SIZE * SIZE):
+        legal_mask[square] = state[PLAYERS] & (ONE << np.uint64(square)) == np.uint64(0)
+
+
+def step(state, action):  # play a legal action; then the state is seen by whoever moves next
+    own = state[0] | (ONE << np.uint64(action))
+    state[PLAYERS] |= own  # the squares that anybody has taken
+    for player in range(PLAYERS - 1):
+        state[player] = state[player + 1]
+    state[PLAYERS - 1] = own
+
+
+def is_terminal(state):
+    return has_line(state[PLAYERS - 1]) or state[PLAYERS] == FULL
+
+
+def returns(state, results):  # -1 to 1 for each player, first for who would move next: only the last mover can have won
+    won = has_line(state[PLAYERS - 1])
+    for player in range(PLAYERS):
+        results[player] = 0.0 if not won else 1.0 if player == PLAYERS - 1 else -1.0 / (PLAYERS - 1)
+
+
+def observe(state, planes):  # what the network sees, all zero before: a plane for each player, the mover's first
+    for player in range(PLAYERS):
+        for square in range(SIZE * SIZE):
+            planes[player, square // SIZE, square % SIZE] = (state[player] >> np.uint64(square)) & ONE
+
+
+class CLASS(Game):
+    name = "NAME"
+    num_players, num_actions, state_words, max_plies = PLAYERS, SIZE * SIZE, PLAYERS + 1, SIZE * SIZE
+    observation_shape = (PLAYERS, SIZE, SIZE)  # planes, rows, columns
+    rules = Rules(init, legal, step, is_terminal, None, observe, returns=returns)
+
+    def render(self, state, to_play):
+        marks = [("XOTSVZNH"[(to_play + i) % PLAYERS], int(state[i])) for i in range(PLAYERS)]
+        cells = ["".join(mark for mark, own in marks if own >> i & 1) or "." for i in range(SIZE * SIZE)]
+"""
+    + GAME[GAME.index("        rows = [") :]
+)
+
+SEATS_TEST = """\
+def test_three_in_a_row_win():
+    game = CLASS()
+    moves = ["a1"]  # the first player takes a1, b1 and c1, the others lines 3 and 5 in turn
+    others = iter("a3 b3 d3 e3 a5 b5 d5 e5 a4 b4 d4 e4 a2 b2".split())
+    for square in ("b1", "c1"):
+        moves += [next(others) for _ in range(game.num_players - 1)] + [square]
+    end = game.position(moves)
+    assert end.winners == (0,) and end.results[0] == 1.0
+    assert abs(sum(end.results)) < 1e-6
+"""
+
 SAMPLES = {
     "board": (GAME, TEST_HEAD + TEST),
     "dice": (DICE_GAME, TEST_HEAD + DICE_TEST),
     "solo": (SOLO_GAME, TEST_HEAD + SOLO_TEST),
+    "players": (SEATS_GAME, TEST_HEAD + SEATS_TEST),
 }
 """A game and its test, by kind."""

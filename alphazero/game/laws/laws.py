@@ -170,7 +170,7 @@ class Laws(PositionLaws):
 
     def all_move(self) -> None:
         """Each player has had a turn in the games that were played."""
-        law = "`to_play` must give all players their turns; one of them never moved, of `num_players` = "
+        law = "`to_play` must give all players their turns; one of them never moved: `num_players` is "
         law += f"{self.game.num_players}"
         seats = set(range(self.game.num_players))
         self.must({player for _, player, _ in self.visited} >= seats, law)

@@ -148,7 +148,8 @@ class Questions:
         value = self.call(name, lambda: getattr(self.rules, name)(state, *arguments), state, player)
         self.busy += time.perf_counter() - begin
         players = self.game.num_players
-        turn = lambda value: value in range(players), f"give the number of a player: 0 to {players - 1}"
+        law = f"give the number of a player, 0 to {players - 1}, since `num_players` is {players}"
+        turn = lambda value: value in range(players), law
         is_right, law = turn if name == "to_play" else ANSWERS[name]
         if not is_right(value):
             raise self.fail(f"`{name}` must {law}; it gave {quote(value, 60)}", before, player)

@@ -122,7 +122,8 @@ class Core {
     const ways = this.clicks(legal);
     const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((cells) => ({ action, name: words[i], cells })));
     clicks.sort((a, b) => (a.cells.length === 0) - (b.cells.length === 0));
-    return { to_play: this.mover, outcome: this.outcome, pieces, clicks, last, winning: this.winning(pieces, last), text: "" };
+    const winners = this.outcome === null ? [] : [[1], [0, 1], [0]][this.outcome + 1];
+    return { to_play: this.mover, outcome: this.outcome, winners, pieces, clicks, last, winning: this.winning(pieces, last), text: "" };
   }
 
   // --- search ---
