@@ -158,7 +158,7 @@ class Questions:
         return value
 
     def one_word(self, name: str, text: Any, state: np.ndarray, player: int) -> None:
-        """A text that is written for people and read again has no spaces."""
+        """Raises LawBroken unless `text` has no spaces, so that it can be read again."""
         law = f"`{name}` must give one printable word, not {quote(text)}"
         self.must(isinstance(text, str) and text.split() == [text] and text.isprintable(), law, state, player)
 
