@@ -1,7 +1,7 @@
 """The machine as this process has it: cores and memory, also of a container, and the C library's free memory.
 
 And what the process shares: warnings and random numbers, which one thread at a time may change; the signals that its
-child programs get; its text streams.
+child programs get; its text streams. And a second process for what leaves files.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 CGROUP, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 """Files that tell the limits of control groups, as containers and jobs have them, and the groups of this process, on
@@ -116,6 +116,58 @@ def count_cores() -> int:
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quota = cpu_quota()
     return usable if quota is None else max(1, min(usable, math.ceil(quota)))
+
+
+@contextlib.contextmanager
+def done_beside(works: Sequence[Callable[[], object]]) -> Iterator[Callable[[], None]]:
+    """While the block runs, another process does the works, of which files are left: the code that numba keeps.
+
+    The block calls what it gets when it needs the works. Then it does those that the other has not begun, the last one
+    first, and waits for the others.
+    """
+    alone = {thread.name for thread in threading.enumerate()} <= {"MainThread", "signals"}
+    if sys.platform != "linux" or not alone or count_cores() == 1:  # a fork takes over what threads have locked
+        yield lambda: None
+        return
+    begun, write = os.pipe()
+    child = os.fork()
+    if not child:
+        _do(works, write)
+    os.close(write)
+
+    def finish() -> None:
+        """`count` works were begun there, and those before `left` are not done here."""
+        os.set_blocking(begun, False)
+        count, left = 0, len(works)
+        while True:
+            with contextlib.suppress(BlockingIOError):
+                count += len(os.read(begun, len(works)))
+            if count >= left:
+                break
+            left -= 1
+            works[left]()
+        os.set_blocking(begun, True)
+        while count <= left and (news := os.read(begun, len(works))):
+            count += len(news)
+
+    try:
+        yield finish
+    finally:
+        os.close(begun)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+
+
+def _do(works: Sequence[Callable[[], object]], write: int) -> NoReturn:
+    """What the other process does: it tells of each work that it begins, and ends with the last one or its parent."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is to be said, this process will say
+        for work in works:
+            os.write(write, b".")
+            work()
+    finally:
+        os._exit(0)
 
 
 def cpu_quota() -> float | None:

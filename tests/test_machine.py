@@ -196,3 +196,54 @@ def test_inside_nothing_is_shown_and_draws_change_nothing():
     with without_draws():
         torch.rand(1)
     assert torch.equal(torch.get_rng_state(), state)
+
+
+BESIDE = """
+import functools, os, sys, threading, time
+from pathlib import Path
+from alphazero import machine
+
+machine.count_cores = lambda: 2
+
+def work(name):
+    with open(name, "a") as file:
+        print(os.getpid(), file=file, flush=True)
+    time.sleep(float(sys.argv[1]))
+
+if sys.argv[2:]:
+    threading.Thread(target=time.sleep, args=(1,)).start()
+with machine.done_beside([functools.partial(work, str(number)) for number in range(5)]) as finish:
+    while not sys.argv[2:] and not (Path("0").exists() and Path("0").read_text()):
+        time.sleep(0.01)
+    child = int(Path("0").read_text() or 0) if not sys.argv[2:] else 0
+    if float(sys.argv[1]) < 1:
+        finish()
+print(os.getpid(), child, Path(f"/proc/{child}").exists())
+"""
+
+
+def beside(folder, *words):
+    """The ids of both processes, whether the other is there at the end, and which did each work."""
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE, *words], cwd=folder, capture_output=True, text=True, check=True, timeout=100
+    )
+    here, there, remains = done.stdout.split()
+    return here, there, remains == "True", [path.read_text().split() for path in sorted(folder.iterdir())]
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a process is not forked")
+def test_another_process_does_part_of_the_work_and_is_gone_afterwards(tmp_path):
+    here, there, remains, did = beside(tmp_path, "0.1")
+    assert len(did) == 5 and all(did) and not remains
+    assert did[0] == [there] and did[-1] == [here]
+    assert sum(map(len, did)) <= 6, "they meet in the middle"
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a process is not forked")
+def test_another_process_ends_when_its_work_is_not_needed(tmp_path):
+    _, there, remains, did = beside(tmp_path, "100")
+    assert did == [[there]] and not remains
+
+
+def test_where_threads_may_hold_locks_no_process_is_forked(tmp_path):
+    assert beside(tmp_path, "0", "with a thread")[3] == []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from alphazero import interruption
 from alphazero._version import __version__
@@ -68,7 +70,7 @@ def main(argv: Sequence[str] | None = None, script: str = "") -> int:
 
 
 def _run(argv: Sequence[str] | None, script: str) -> int:
-    if argv is None:
+    if ours := argv is None:
         interruption.install()
         take_any_text()
         argv = [*script.split(), *sys.argv[1:]]
@@ -90,4 +92,15 @@ def _run(argv: Sequence[str] | None, script: str) -> int:
     # imported in there, since an import of torch takes seconds in which the user may press Ctrl-C
     module = "alphazero.commands." + "rules." * (command in ABOUT_RULES) + GUESTS.get(command, command)
     name = command if command in GUESTS else "main"
-    return run_command(lambda argv: getattr(importlib.import_module(module), name)(argv), rest)
+    return run_command(lambda argv: getattr(_imported(module, ours), name)(argv), rest)
+
+
+def _imported(module: str, ours: bool) -> ModuleType:
+    """The module. In a process of ours nobody looks for garbage meanwhile, nor ever in what the imports leave."""
+    if not ours:
+        return importlib.import_module(module)
+    gc.disable()
+    found = importlib.import_module(module)
+    gc.freeze()
+    gc.enable()
+    return found

@@ -6,10 +6,10 @@ compiled, and compared with it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import time
-import timeit
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ import numpy as np
 
 from alphazero.errors import LawBroken, count_of, quote
 from alphazero.game.game import Game, Position
-from alphazero.game.kernels import Kernels, _roll
+from alphazero.game.laws.compiled import CHECKED, begin_compiling, compare
 from alphazero.game.laws.laws import Laws
 from alphazero.game.laws.questions import Facts
 from alphazero.game.python_game import PythonGame
@@ -26,8 +26,6 @@ from alphazero.settings import check_range
 
 SLOW = 300.0
 """Plies a second, as a search plays them, below which a game is called slow: even a small search takes seconds then."""
-CHECKED = 200
-"""Positions that are compared with all their images, or are asked of once more, at most."""
 SECONDS, SECONDS_EACH = 30.0, 10.0
 """No more games are begun after so long; and no more checks of a kind after the games."""
 BOARDS, NOTED = 10, 10
@@ -82,19 +80,27 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     check = Check(game, seed=seed)
     findings, lines = check.findings, list[list[int]]()
     check.declaration()
-    with check.watched():
-        while findings.num_games < num_games and (time.monotonic() < check.deadline or findings.num_games < 2):
-            check.play_one()
-            lines.append(check.line)
-        check.line = []
-        check.asked_again()
-        check.all_move()
-        check.mirrored(lines[:FOLLOWED])
-        check.board(lines[0])
-        check.line = []
-        check.hidden()
-    if game.compiled:
-        _compare_compiled(check, findings)
+    with contextlib.ExitStack() as beside:
+        with check.watched():
+            while findings.num_games < num_games and (time.monotonic() < check.deadline or findings.num_games < 2):
+                check.play_one()
+                lines.append(check.line)
+                if findings.num_games == 1 and game.compiled:
+                    check.permutations()
+                    compile_rest = check.call("compiled rules", lambda: begin_compiling(game, beside))
+            check.line = []
+            check.asked_again()
+            check.all_move()
+            check.mirrored(lines[:FOLLOWED])
+            check.board(lines[0])
+            check.line = []
+            check.hidden()
+        if game.compiled:
+            check.call("compiled rules", compile_rest)
+            findings.compiled_per_second = compare(check)
+            if findings.compiled_per_second is None:
+                words = "numba cannot compile the rules; they run as plain Python, slower (see above)"
+                findings.warnings.append(words)
     _advise(game, findings)
     return findings
 
@@ -274,67 +280,6 @@ class Check(Laws):
             self.line = line[:ply]
             position = self.call("position", lambda: self.game.position(self.line))
             self.call("board`, `pieces`, `clicks` or `winning_cells", position.svg, position.state, position.to_play)
-
-
-# --- compiled rules ---
-
-
-def _compare_compiled(check: Check, findings: Findings) -> None:
-    """Compares the compiled rules with plain Python at the same positions, and measures their speed."""
-    kernels, going_on = Kernels(check.game), list[tuple[np.ndarray, int, int]]()
-    for number, (state, player, _) in enumerate(check.visited):
-        compare = functools.partial(_compiled_difference, check, kernels, number, going_on)
-        wrong = check.call("compiled rules", compare, state, player)
-        check.must(not wrong, f"compiled rules must do what plain Python does, but `{wrong}` differs", state, player)
-    if not all(kernel.is_compiled for kernel in (kernels.describe, kernels.observe, kernels.play)):
-        findings.warnings.append("numba cannot compile the rules; they run as plain Python, slower (see above)")
-        return
-    states, to_play, actions = (np.array(part) for part in zip(*going_on, strict=True))
-    to_play = to_play.astype(np.int8)
-
-    def once() -> None:
-        kernels.describe_all(states)
-        kernels.observations(states)
-        kernels.play(states.copy(), to_play.copy(), actions)
-
-    findings.compiled_per_second = len(states) / max(1e-9, min(timeit.repeat(once, number=1, repeat=5)))
-
-
-def _compiled_difference(
-    check: Check, kernels: Kernels, number: int, going_on: list[tuple[np.ndarray, int, int]]
-) -> str:
-    """The rule that the compiled rules have otherwise at a visited position, else empty; adds an action to go on by."""
-    state, player, first = check.visited[number]
-    states, to_play = state[None].copy(), np.array([player], np.int8)
-    (legal,), (over,), (found,) = kernels.describe_all(states)
-    kernels.find_movers(states, to_play)
-    facts = Facts(
-        bool(over), int(to_play[0]), tuple(np.atleast_1d(found).tolist()), legal, kernels.observations(states)[0]
-    )
-    if (wrong := first.difference(facts.kept())) or over:
-        return wrong
-    choice, rare = np.flatnonzero(legal), number % (1 + len(check.visited) // CHECKED) == 0
-    going_on.append((state, player, int(choice[number % len(choice)])))
-    child, children = state.copy(), states.copy()
-    check.ask("step", child, player, going_on[-1][2])
-    kernels.play(children, to_play, np.array([going_on[-1][2]]))
-    if not np.array_equal(children[0], child):
-        wrong = "step"
-    if check.game.num_outcomes:
-        copies, movers = [children.copy() for _ in range(2)], to_play.copy()
-        shown = np.empty((1, check.game.dice_in_a_row), np.int64)
-        kernels.bind(_roll).plain(copies[0], movers, 0, [number], [0], np.empty(check.game.num_outcomes), shown)
-        outcomes = kernels.roll(copies[1], to_play, 0, np.array([number]), np.zeros(1, np.int64))
-        if not (
-            np.array_equal(copies[0], copies[1]) and np.array_equal(shown, outcomes) and np.array_equal(movers, to_play)
-        ):
-            wrong = "chance` or `settle"
-    if rare and kernels.canonicalize is not None:
-        plain, symmetry = states.copy(), np.zeros(1, np.int64)
-        kernels.canonicalize.plain(plain, symmetry, *np.empty((2, len(state)), state.dtype))
-        if not all(map(np.array_equal, kernels.canonical(states), (plain, symmetry))):
-            wrong = "transform"
-    return wrong
 
 
 # --- warnings ---

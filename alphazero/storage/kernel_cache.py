@@ -14,6 +14,7 @@ import contextlib
 import errno
 import functools
 import hashlib
+import importlib
 import io
 import logging
 import os
@@ -34,6 +35,7 @@ from numba.core.caching import (
     UserProvidedCacheLocator,
     UserWideCacheLocator,
 )
+from numba.np import linalg
 
 from alphazero import interruption
 from alphazero.errors import warn_once
@@ -68,6 +70,20 @@ class _Listener(event.Listener):  # type: ignore[misc]
 
 
 event.register("numba:run_pass", _Listener())
+
+
+def _trust_scipy() -> None:
+    """Spares numba an import of scipy's linear algebra, of which it only wants to know whether it is there.
+
+    The import takes a tenth of a start. Functions that multiply matrices import it when they are compiled.
+    """
+    with contextlib.suppress(AttributeError):  # another version of numba may not ask
+        asked, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+        importlib.import_module("numba.np.arraymath")  # asks
+        linalg.ensure_blas = asked
+
+
+_trust_scipy()
 
 
 def cached(function: Callable[..., Any], **options: Any) -> Any:

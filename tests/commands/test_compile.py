@@ -50,6 +50,13 @@ def test_nothing_is_compiled_twice_and_a_match_without_nets_loads_no_torch(tmp_p
     assert compiled_by(MATCH, tmp_path, tmp_path) == []
 
 
+def test_a_check_keeps_all_that_it_compiles_in_either_process(tmp_path: Path):
+    assert compiled_by("new my_game", tmp_path, tmp_path) == []
+    here = compiled_by("check my_game.py", tmp_path, tmp_path)
+    assert "_find_movers" not in here, "players alternate, so nobody asks who moves"
+    assert compiled_by("check my_game.py", tmp_path, tmp_path) == []
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["tictactoe", "pig"])
 def test_nothing_is_compiled_where_a_game_was_compiled_ahead(game: str, tmp_path: Path):

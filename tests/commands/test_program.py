@@ -118,6 +118,17 @@ def test_the_list_loads_nothing_that_is_slow():
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_a_command_that_compiles_loads_no_linear_algebra_and_looks_for_no_garbage_in_what_it_imports(tmp_path):
+    code = (
+        "import gc, sys; from alphazero.commands.program import main; sys.argv[1:] = ['check', 'tictactoe']; main(); "
+        "print('scipy.linalg' in sys.modules, gc.get_freeze_count() > 10_000, gc.isenabled()); "
+        "import numba, numpy; print(numba.njit(lambda a: a @ a)(numpy.full((2, 2), 3.0))[0, 0])"
+    )
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.stdout.splitlines()[-2:] == ["False True True", "18.0"], done
+
+
 def test_python_m_alphazero_is_the_same_and_names_itself(tmp_path):
     done = subprocess.run(
         [sys.executable, "-m", "alphazero", "new", "my_game", "--folder", str(tmp_path)],
