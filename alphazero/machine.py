@@ -159,7 +159,7 @@ def done_beside(works: Sequence[Callable[[], object]]) -> Iterator[Callable[[], 
 
 
 def _do(works: Sequence[Callable[[], object]], write: int) -> NoReturn:
-    """What the other process does: it tells of each work that it begins, and ends with the last one or its parent."""
+    """Does the works in the other process, tells of each one that it begins, and ends with the last or its parent."""
     try:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is to be said, this process will say
