@@ -157,12 +157,21 @@ def list_games(records: Sequence[GameRecord]) -> None:
 
 
 def step_through(record: GameRecord, game: Game) -> None:
-    """Prints one position after the other; on a terminal it waits for Enter before each. Raises IllegalAction."""
-    positions, words, shown = record.positions(game), ("", *record.opening, *record.moves), 0
+    """Prints one position after the other; on a terminal it waits for Enter before each. Raises IllegalAction.
+
+    In a game for one the second contestant's positions come behind those of the first.
+    """
+    positions, words, shown = record.positions(game), ["", *record.opening, *record.moves], 0
+    second = len(positions)
+    if record.others:
+        positions, words = positions + record.positions(game, second=True), [*words, "", *record.others]
     while shown < len(positions):
         who = "opening: " if 0 < shown <= len(record.opening) else ""
         if shown > len(record.opening):
-            who = f"{record.contestants[positions[shown - 1].to_play]} plays "
+            mover = shown >= second if game.num_players == 1 else positions[shown - 1].to_play
+            who = f"{record.contestants[mover]} plays "
+            if shown == second or positions[shown - 1].chances:
+                who = "then " if shown != second else f"{record.contestants[1]} begins"
         print(f"\n{shown} of {len(positions) - 1}  {printable(who + words[shown])}\n\n{positions[shown]}")
         answer = ""
         if sys.stdin.isatty():

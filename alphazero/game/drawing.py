@@ -39,8 +39,11 @@ Layer = tuple[float, str, str]
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
 
 
-def draw(board: Board, view: View, title: str, policy: Numbers | None = None, values: Numbers | None = None) -> str:
-    """The picture as SVG; `policy` and `values` are as in `Position.svg`."""
+def draw(
+    board: Board, view: View, title: str, policy: Numbers | None, values: Numbers | None, alone: bool = False
+) -> str:
+    """The picture as SVG; `policy` and `values` are as in `Position.svg`. `alone`: of a game for one."""
+    status = _status(view) if not alone else "to move" if view.outcome is None else "the game is over"
     picture, marks = _Picture(board), _marks(view, policy, values)
     cells = picture.cells(view) if board.cells else picture.text(view.text)
     body = [
@@ -51,9 +54,9 @@ def draw(board: Board, view: View, title: str, policy: Numbers | None = None, va
         "".join(picture.ring(cell) for cell in view.last),
         picture.numbers(marks),
         *(picture.words(label.at, label.text) for label in board.labels),
-        picture.footer(view, marks),
+        picture.footer(view, marks, status),
     ]
-    return picture.document(f"{title}: {_status(view)}", cells, body)
+    return picture.document(f"{title}: {status}", cells, body)
 
 
 class Mark(NamedTuple):
@@ -258,12 +261,12 @@ class _Picture:
 
     # --- below the board ---
 
-    def footer(self, view: View, marks: Sequence[Mark]) -> str:
+    def footer(self, view: View, marks: Sequence[Mark], status: str) -> str:
         """The line below the board: who moves or has won, and some buttons, those with the largest shares first."""
         x, y = self.left, self.bottom + MARGIN + 0.25
         player = view.to_play if view.outcome is None else int(view.outcome < 0)
         icon = "" if view.outcome == 0 else self.line(_path([(x + 0.2, y)], "h0"), self.color_of(player), 0.4)
-        drawn = [icon, self.words((x + 0.5, y), _status(view), text_anchor="start")]
+        drawn = [icon, self.words((x + 0.5, y), status, text_anchor="start")]
         found = {mark.click: f"{mark.click.name} {mark.text}" for mark in reversed(marks) if not mark.click.cells}
         labels = list((found | {c: found.get(c, c.name) for c in view.clicks if not c.cells}).values())
         x += STATUS

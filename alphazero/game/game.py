@@ -98,7 +98,11 @@ class Game:
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         """The board as text; `to_play` tells whose view `state` is: 0 for the first player."""
-        return f"player {to_play + 1} to move: " + " ".join(f"{int(word):x}" for word in state)
+        return f"{self.turn(to_play)}: " + " ".join(f"{int(word):x}" for word in state)
+
+    def turn(self, to_play: int) -> str:
+        """Whose turn it is, in words."""
+        return "to move" if self.num_players == 1 else f"player {to_play + 1} to move"
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         """The action in the notation of the game."""
@@ -330,11 +334,7 @@ class Position:
             legal = listed(map(self.format, self.legal_actions))
             raise IllegalAction(f"action {shorten(action)} is not legal here (legal: {legal})")
         state, rules = self.state.copy(), self.game.plain_rules
-        if self.chances:
-            assert rules.settle is not None
-            rules.settle(state, action)
-        else:
-            rules.step(state, action)
+        (rules.settle if self.chances else rules.step)(state, action)  # type: ignore[misc]
         start = self._start if self.actions else self
         mover = self.game.mover(state, self.to_play if self.chances else self.game.following(self.to_play))
         return Position(self.game, state, mover, (*self.actions, action), start)
@@ -371,7 +371,7 @@ class Position:
             if not (numbers is None or isinstance(numbers, Mapping)) and np.shape(numbers) != (self.game.num_actions,):
                 law = f"one number for each of the {self.game.num_actions} actions, or map actions to numbers"
                 raise GameError(f"a policy and values have {law}; this one has the shape {np.shape(numbers)}")
-        return draw(self.game.board, self.view, self.game.name, policy, values)
+        return draw(self.game.board, self.view, self.game.name, policy, values, self.game.num_players == 1)
 
     _repr_svg_ = svg
 
@@ -392,7 +392,7 @@ class Position:
         return type(self), (self.game, self.state, self.to_play, self.actions, self._start)
 
     def __repr__(self) -> str:
-        status = "a die is due" if self.chances else f"player {self.to_play + 1} to move"
+        status = "a die is due" if self.chances else self.game.turn(self.to_play)
         status = "the game is over" if self.terminal else status
         return f"<{self.game.name} after {count_of(self.ply, 'ply')}{' from a board' * self.is_set_up}: {status}>"
 

@@ -15,6 +15,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import InputError, count_of
 from alphazero.game import Game, Position
 from alphazero.game.record import GameRecord, words_of, write_records
+from alphazero.game.rules import points_so_far
 from alphazero.game.spec import Oracle
 from alphazero.invocation import command_line
 from alphazero.players.net_players import SearchPlayer
@@ -23,7 +24,7 @@ from alphazero.storage.files import check_output_file, may_write
 
 COMMANDS = {
     "undo": "take back your last move and all moves since",
-    "hint": "the best moves by a search: visits, value from -1 to 1, the moves that may follow",
+    "hint": "the best moves by a search: visits, value from -1 to 1 or in points, the moves that may follow",
     "eval": "the exact result of every move, by the game's solver",
     "save": "`save FILE` writes the game so far, to step through by `{replay}`",
     "quit": "leave the match",
@@ -60,7 +61,7 @@ class HumanPlayer(FollowingPlayer):
                 import readline  # noqa: F401
         while True:
             try:
-                text = input(f"Player {position.to_play + 1}: ").strip()
+                text = input("You: " if self._game.num_players == 1 else f"Player {position.to_play + 1}: ").strip()
             except (EOFError, RuntimeError, NotImplementedError):  # also no input at all, as in a notebook's test
                 raise HumanLeft(
                     "a human types moves at a terminal or in a notebook, and there is no more input"
@@ -102,7 +103,7 @@ class HumanPlayer(FollowingPlayer):
         print(f"{self._adviser.name}, {count_of(int(sum(line.visits for line in lines)), 'simulation')}:")
         for line in lines[:LINES]:
             moves = words_of(position, line.moves[:MOVES])
-            print(f"  {moves[0]:<6} {line.visits:>6} visits  value {line.value:+.2f}  {' '.join(moves)}")
+            print(f"  {moves[0]:<6} {line.visits:>6} visits  {expected(position, line.value)}  {' '.join(moves)}")
 
     def _eval(self, position: Position, game: int, rest: str) -> None:
         if self._oracle is None:
@@ -139,17 +140,34 @@ def is_choice(position: Position, player: int) -> bool:
     return position.to_play == player and not position.chances
 
 
+def expected(position: Position, value: float) -> str:
+    """A value for the player to move in words: in a game with a score as points, those so far included."""
+    score, word = position.game.score, position.game.points_word
+    if score is None:
+        return f"value {value:+.2f}"
+    points = score.points(value) + float(points_so_far(position.state, word))
+    return f"{points:+,.2f} {score.unit}" if word is None else f"{points:,.0f} {score.unit}"
+
+
 def told(history: Sequence[Position], actions: Sequence[int]) -> list[str]:
-    """A line for each player in turn: the moves after each position, and what the dice showed."""
-    lines = []
+    """What the dice showed before any move; then a line for each player in turn: the moves, each with its dice."""
+    lines, dice = list[str](), list[str]()
     for player, steps in groupby(zip(history, actions, strict=False), lambda step: step[0].to_play):
-        words = [(before.format(action), bool(before.chances)) for before, action in steps]
-        if all(is_die for _, is_die in words):
-            lines.append(f"Player {player + 1} rolls {', '.join(word for word, _ in words)}")
-        else:
-            shown = (f"die {word}" if is_die else word for word, is_die in words)
-            lines.append(f"Player {player + 1} plays {', '.join(shown)}")
-    return lines
+        moves = list[str]()
+        for before, action in steps:
+            word = before.format(action)
+            if not before.chances:
+                moves.append(word)
+            elif moves:
+                moves[-1] += f" ({word})"
+            elif lines:  # where players alternate, the die comes when the next one is to move
+                lines[-1] += f" ({word})"
+            else:
+                dice.append(word)
+        if moves:
+            lines.append(f"Player {player + 1} plays {', '.join(moves)}")
+    shown = "Dice" if all(word[0].isdigit() for word in dice) else "New"
+    return [f"{shown}: {', '.join(dice)}"] * bool(dice) + lines
 
 
 def mark_changes(before: str, after: str, empty: str) -> str:

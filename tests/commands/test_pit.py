@@ -18,7 +18,7 @@ from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InputError
-from alphazero.game.record import read_records
+from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.nets.torch_net import TorchNet
 from alphazero.progress import Progress, say
 
@@ -141,6 +141,17 @@ def test_a_game_is_stepped_through_without_a_standard_input(capsys, monkeypatch,
     assert run_command(pit.replay, [str(file), "1"]) == 0
     assert "greedy - random: " in capsys.readouterr().out
     sys.stdin.close()  # the empty one that the command has put in its place
+
+
+def test_both_contestants_games_are_stepped_through_in_a_game_for_one(capsys, tmp_path):
+    moves, others = ("b3=2 a3=2 left c1=2", "b3=2 a3=2 up c4=4")
+    record = GameRecord("2048", 0, ("random", "greedy"), (), tuple(moves.split()), "0-1", (0.0, 0.0), 1)
+    write_records(tmp_path / "games.jsonl", [dataclasses.replace(record, others=tuple(others.split()))])
+    assert run_command(pit.replay, [str(tmp_path / "games.jsonl"), "0"]) == 0
+    steps = re.findall(r"\n\d of 9  (.*)\n", shown := capsys.readouterr().out)
+    assert steps[:5] == ["", "then b3=2", "then a3=2", "random plays left", "then c1=2"]
+    assert steps[5:] == ["greedy begins", "then b3=2", "then a3=2", "greedy plays up", "then c4=4"]
+    assert shown.endswith("random - greedy: 0-1\n")
 
 
 @pytest.mark.parametrize(("error", "code"), [("KeyboardInterrupt", 130), ("InputError('no more')", 2)])

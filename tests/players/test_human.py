@@ -11,13 +11,16 @@ from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
+from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records
 from alphazero.matches.arena import Arena
 from alphazero.players.contestants import make_player
-from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, mark_changes
+from alphazero.players.human import COMMANDS, HumanLeft, HumanPlayer, expected, mark_changes, told
 from alphazero.players.player import Player, TakeBack
 from tests.game.double_move_game import DoubleMove
+from tests.search.dice_games import PointsRace
+from tests.search.test_dice import RACE
 
 ROOT = Path(__file__).resolve().parents[2]
 TIC_TAC_TOE, CONNECT_4, OTHELLO6 = (registry.load(name) for name in ("tictactoe", "connect4", "othello6"))
@@ -80,13 +83,35 @@ def test_a_human_is_told_what_the_dice_showed_and_takes_back_to_a_choice(types, 
     assert back.value.ply == 2  # before the roll of 1
     assert human(pig).choose(position, 0) == 0
     shown = capsys.readouterr().out
-    assert shown.startswith(
-        "\nPlayer 1 rolls 1\nPlayer 2 plays roll, die 6, roll, die 2, hold\n\n player 1     0 + 0\n"
-    )
+    assert shown.startswith("\nDice: 1\nPlayer 2 plays roll (6), roll (2), hold\n\n player 1     0 + 0\n")
     assert "'9' is not a legal action here (legal: roll)" in shown
     types("roll")
     human(pig).choose(pig.game.position("roll 5"), 0)
-    assert "Player 1 rolls 5\n\n player 1     0 + 5" in capsys.readouterr().out
+    assert "Dice: 5\n\n player 1     0 + 5" in capsys.readouterr().out
+
+
+def test_a_die_that_comes_after_a_move_is_told_with_it_whoever_moves_next():
+    position = RACE.position("0 3 2 1")  # the first player throws 3 and 2
+    assert told(position.history[:-1], position.actions) == ["Player 1 plays 0 (3) (2)", "Player 2 plays 1"]
+
+
+def test_in_a_game_for_one_nobody_is_called_the_first_and_hints_are_points(types, capsys):
+    loaded = registry.load("2048")
+    position = loaded.game.position("b3=2 a3=2 left c1=2")  # 4 points so far
+    types("hint", "up")
+    HumanPlayer(loaded.game, make_player("mcts:40", loaded, seed=0, threads=1), None, 0).choose(position, 0)
+    shown = capsys.readouterr().out
+    assert "New: c1=2\n" in shown and "You: " in shown and not re.search("[Pp]layer", shown)
+    points = [int(number.replace(",", "")) for number in re.findall(r" ([\d,]+) points  ", shown)]
+    assert len(points) == 3 and all(4 < number < 20_000 for number in points)
+    assert "layer" not in repr(position) + Game.render(loaded.game, position.state, 0) + position.svg()
+
+
+def test_points_are_expected_in_the_words_of_the_score():
+    assert [expected(game.start(), 0.25) for game in (TIC_TAC_TOE.game, PointsRace())] == [
+        "value +0.25",
+        "+0.50 points",
+    ]
 
 
 def test_a_human_is_told_what_the_other_one_played_and_where(types, capsys):

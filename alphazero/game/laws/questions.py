@@ -169,7 +169,7 @@ class Questions:
         except Exception:  # the drawing may be what is wrong; the words are not
             drawn = " ".join(f"{int(word):x}" for word in state)
         played = f"after {self.write(self.line)}\n" if self.line else ""
-        return f"{played}player {player + 1} to move:\n{drawn}"
+        return f"{played}{self.game.turn(player)}:\n{drawn}"
 
     def write(self, line: list[int]) -> str:
         """The actions from the start position on, in the game's notation as far as that works."""
