@@ -63,13 +63,13 @@ def install() -> None:
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
     # written by C code as soon as a signal arrives, whatever the main thread is doing
-    signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(theirs.detach(), warn_on_full_buffer=False)
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # as Ctrl-C is for a job in the background of a script
             signal.signal(number, _handle)
     with contextlib.suppress(OSError):  # it is closed
         State.stderr = os.dup(2)  # another file may stand in for it when the process ends
-    threading.Thread(target=_listen, args=(ours, theirs), name="signals", daemon=True).start()
+    threading.Thread(target=_listen, args=(ours,), name="signals", daemon=True).start()
     atexit.register(_end_process)
     if hasattr(os, "register_at_fork"):  # a child's signals would be written to the connection of its parent
         os.register_at_fork(after_in_child=_uninstall)
@@ -123,15 +123,14 @@ def _handle(number: int, frame: FrameType | None) -> None:
         check()
 
 
-def _listen(connection: socket.socket, theirs: socket.socket) -> None:
-    """Runs in a thread of its own, beside C code that the main thread waits for; keeps the other end open."""
+def _listen(connection: socket.socket) -> None:
+    """Runs in a thread of its own, beside C code that the main thread waits for."""
     while (number := connection.recv(1)[0]) not in SIGNALS:
         pass  # signals of somebody else's
     _note(number)
-    if State.command_runs:
-        connection.settimeout(PATIENCE)
-        with contextlib.suppress(TimeoutError):
-            connection.recv(1)
+    connection.settimeout(PATIENCE if State.command_runs else 0)
+    with contextlib.suppress(OSError):  # no other signal comes
+        connection.recv(1)
     _leave()
 
 

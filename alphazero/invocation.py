@@ -32,14 +32,11 @@ def option(name: str, value: object = None) -> str:
 
 def command_line(command: str, *arguments: object) -> str:
     """The line that runs one of our commands, quoted for a shell."""
-    script, start = SCRIPTS.get(command), ["python", "-m", "alphazero", command]
+    script, start = ROOT / SCRIPTS.get(command, ""), ["python", "-m", "alphazero", command]
     if Path(sys.argv[0]).stem == "alphazero":
         start = ["alphazero", command]
-    elif script and (ROOT / script).is_file() and module_line() != "python -m alphazero":
-        start = [
-            "python",
-            script if os.path.exists(script) and os.path.samefile(script, ROOT / script) else str(ROOT / script),
-        ]
+    elif script.is_file() and module_line() != "python -m alphazero":
+        start = ["python", script.name if os.path.samefile(os.curdir, ROOT) else str(script)]
     return quoted(*start, *arguments)
 
 
