@@ -41,19 +41,23 @@ pace.LAST_GATE_GAMES = 20
 calibration.SECONDS = 0.002
 # a busy machine would need so long for a phase that a line about it joined what commands say
 progress._SECONDS_BETWEEN_LINES = math.inf
+# what is imported while tests are collected stays: looking through it for what is garbage takes a tenth of the time
+gc.set_threshold(1_000_000)
 
 
 LONGEST = tuple(
     f"tests/{name}.py"
     for name in (
-        "wasm/test_browser", "training/test_coach", "search/test_cuda_search", "wasm/test_file",
-        "training/test_run", "reliability/test_r1_r2_r4_kills", "commands/test_train",
-        "web/test_browser_play", "training/test_workers", "wasm/test_oracle", "wasm/test_engine",
-        "cluster/test_d1_faults", "docs/test_documents",
+        "training/test_coach", "wasm/test_browser", "wasm/test_dice",
+        "games/test_connect4_solver", "games/test_othello_solver", "wasm/test_engine", "benchmarks/test_backgammon",
+        "search/test_cuda_search", "training/test_run", "reliability/test_r1_r2_r4_kills", "cluster/test_d1_faults",
+        "wasm/test_file", "commands/test_train", "web/test_browser_play", "training/test_workers", "wasm/test_oracle",
+        "docs/test_documents", "reliability/test_r3_signals", "api/test_other_programs", "web/test_viewer",
     )
 )  # fmt: skip
-"""Files that take minutes, in the order in which they start: of the first ones, which start together, one alone trains,
-or each would compile the same game."""
+"""Files that take long, in the order in which they start. Of the first three one alone trains, one compiles a page and
+one a search with dice; the next ones need none of these, or two processes would compile the same. What needs all of
+them, as the simulator of a GPU does, comes after."""
 
 MAIN_FLOWS = {
     "test_a_game_is_played_to_its_end_by_keyboard", "test_a_game_is_played_to_its_end_on_a_phone",

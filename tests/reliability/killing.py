@@ -52,9 +52,7 @@ def run_program(arguments: list[str], log: str, fault: str, obeys: bool, piped: 
 
 def _context() -> ForkServerContext:
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([
-        __name__, "alphazero.commands.train", "alphazero.nets.torch_trainer", "torch._dynamo",
-    ])  # fmt: skip
+    context.set_forkserver_preload([__name__, "alphazero.commands.train", "alphazero.nets.torch_trainer"])
     return context
 
 
