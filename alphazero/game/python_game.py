@@ -58,11 +58,15 @@ class PythonGame(Game):
 
     @abstractmethod
     def player(self, position: Any) -> int:
-        """The player to move, 0 or 1; asked of finished games, too."""
+        """The player to move, 0 for the first one; asked of finished games, too."""
 
     @abstractmethod
     def planes(self, position: Any) -> np.ndarray:
         """The network's view of a position, of shape `observation_shape`."""
+
+    def results(self, position: Any) -> Sequence[float]:
+        """In a game for more than two, in place of `result`: each player's, from -1 to 1, the first player's first."""
+        raise NotImplementedError
 
     def odds(self, position: Any) -> Sequence[float]:
         """The probabilities of the die that is due, in a game with `num_outcomes`; none where a player is to move."""
@@ -91,6 +95,10 @@ class PythonGame(Game):
             probabilities[: len(odds)] = odds
             return len(odds)
 
+        def returns(state, results):
+            position = self.object_of(state)
+            results[:] = np.roll(self.results(position), -self.player(position))
+
         def move(state, number):
             self._step(state, int(number))
 
@@ -99,11 +107,12 @@ class PythonGame(Game):
             legal=legal,
             step=move,
             is_terminal=lambda state: self.over(self.object_of(state)),
-            terminal_value=lambda state: self.result(self.object_of(state)),
+            terminal_value=None if self.value_shape else lambda state: self.result(self.object_of(state)),
             observe=lambda state, planes: np.copyto(planes, self.planes(self.object_of(state))),
             to_play=lambda state: self.player(self.object_of(state)),
             chance=chance if self.num_outcomes else None,
             settle=move if self.num_outcomes else None,
+            returns=returns if self.value_shape else None,
         )
 
     def clicks(self, position: Position) -> Clicks:

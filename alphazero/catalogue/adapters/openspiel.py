@@ -30,7 +30,8 @@ from alphazero.game.spec import GameSpec
 logger = logging.getLogger(__name__)
 
 PREFIX = "openspiel:"
-TWO_PLAYERS = "it must have two players, or be made for one"
+MOST_PLAYERS = 8
+TOO_MANY = "it must have eight players at most"
 NO_CHANCE = "it must be free of chance, or declare it and tell the probabilities of all outcomes"
 MOST_PLIES = 512
 """Longer games end there as draws: some games of OpenSpiel may go on for thousands of plies."""
@@ -59,7 +60,7 @@ class OpenSpielGame(PythonGame):
         self.num_outcomes = self.game.max_chance_outcomes() if _has_dice(self.game) else 0
         if self.num_players == 1:
             self.score = Score(self.game.min_utility(), self.game.max_utility())
-        self._ends = "there" if self.num_players == 1 else "there as draws"
+        self._ends = "there as draws" if self.num_players == 2 else "there"
         with _telling(text):  # random games may meet what the start does not
             self.max_plies = self._most_plies()
             self.dice_in_a_row = texts.dice_in_a_row(self.game, self.max_plies) if self.num_outcomes else 1
@@ -118,6 +119,10 @@ class OpenSpielGame(PythonGame):
         if self.num_players == 1:
             return float(position.returns()[0])
         return float(np.sign(position.returns()[0])) if position.is_terminal() else 0.0
+
+    def results(self, position: Any) -> Sequence[float]:
+        most = max(abs(self.game.min_utility()), abs(self.game.max_utility()))
+        return np.array(position.returns() if position.is_terminal() else [0.0] * self.num_players) / most
 
     def player(self, position: Any) -> int:
         return max(0, position.current_player())  # negative at the end, and where a die is due
@@ -241,8 +246,10 @@ def load_game(text: str) -> Any:
         start = game.new_initial_state()  # much is checked nowhere else
         if start.is_chance_node() and not _has_dice(game):  # the start of Chess960 is drawn by lot
             raise _unfit(text, NO_CHANCE)
-        if game.num_players() != min(2, game.get_type().max_num_players):
-            raise _unfit(text, TWO_PLAYERS)
+        if not 1 <= game.num_players() <= MOST_PLAYERS:
+            raise _unfit(text, TOO_MANY)
+        if name == "quoridor" and game.num_players() > 2:
+            raise _unfit(text, "it gives the win to another player than the one who has won; with two it is right")
         start.observation_tensor(0)
         start.legal_actions()
     return game
@@ -332,7 +339,7 @@ def _misfit(kind: Any) -> str:
 
     alone = kind.max_num_players == 1
     wanted = {
-        TWO_PLAYERS: alone or kind.min_num_players <= 2 <= kind.max_num_players,
+        TOO_MANY: kind.min_num_players <= MOST_PLAYERS,
         "its players must move in turn": kind.dynamics == GameType.Dynamics.SEQUENTIAL,
         NO_CHANCE: kind.chance_mode != GameType.ChanceMode.SAMPLED_STOCHASTIC,
         "nothing may be hidden": kind.information == GameType.Information.PERFECT_INFORMATION,

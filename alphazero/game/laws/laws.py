@@ -18,6 +18,8 @@ from alphazero.game.rules import Rules, Score
 
 ALL_TRIED = 8
 """So many of the first dice, and ever fewer of the others, are tried with all their outcomes."""
+MOST_TRIED = 100
+"""Outcomes of one die that are tried, at most."""
 MOST_PLAYERS = 8
 
 
@@ -138,9 +140,12 @@ class Laws(PositionLaws):
         return self.mover(state, player)
 
     def all_outcomes(self, state: np.ndarray, player: int, due: int, rng: np.random.Generator, number: int) -> None:
-        """Each outcome of a die, however rare, has a word of its own and leads to a sound position."""
+        """Each outcome of a die, however rare, has a word of its own and leads to a sound position.
+
+        Of a die with thousands of outcomes some are tried.
+        """
         line, busy, words = self.line, self.busy, dict[int, str]()
-        for outcome in range(due):
+        for outcome in range(due) if due <= MOST_TRIED else sorted(rng.permutation(due)[:MOST_TRIED].tolist()):
             write = functools.partial(self.game.format_outcome, outcome, state.copy())
             words[outcome] = self.call("format_outcome", write, state, player)
             self.one_word("format_outcome", words[outcome], state, player)
