@@ -150,7 +150,7 @@ def expected(position: Position, value: float) -> str:
 
 
 def told(history: Sequence[Position], actions: Sequence[int]) -> list[str]:
-    """What the dice showed before any move; then a line for each player in turn: the moves, each with its dice."""
+    """A line of the dice before any move, then a line for each player in turn: the moves, each with its dice."""
     lines, dice = list[str](), list[str]()
     for player, steps in groupby(zip(history, actions, strict=False), lambda step: step[0].to_play):
         moves = list[str]()
