@@ -18,6 +18,7 @@ COMMANDS = {
     "pit": "Play two contestants against each other, or play against one.",
     "tournament": "Play a tournament of three or more contestants, and rate them.",
     "ladder": "Rate all generations of a run.",
+    "tables": "Rate contestants at tables of three or more seats.",
     "replay": "Step through games that were saved.",
     "serve": "Open a page in the browser: play, analyse, watch runs and tournaments.",
     "check": "Check the rules of a game by playing random games.",

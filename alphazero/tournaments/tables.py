@@ -1,0 +1,141 @@
+"""Tables of a game for more than two: each contestant has a seat of its own, and all seatings are played.
+
+A group of as many contestants as the game has players plays its games with the same opening and the same dice, one for
+each seating. Up to four players take all orders of the group; more take turns in the order of the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, permutations
+
+import numpy as np
+from scipy.optimize import minimize
+from scipy.special import logsumexp, softmax
+
+from alphazero.errors import IllegalAction, InvalidSetting, count_of
+from alphazero.game.kernels import Kernels, check_length
+from alphazero.matches.arena import SIDE_BY_SIDE
+from alphazero.matches.intervals import Z_95
+from alphazero.matches.openings import choose_openings
+from alphazero.players.player import Player
+from alphazero.tournaments.bradley_terry import ELO, PRECISION
+
+ALL_ORDERS = 4
+"""The most players of whom all orders are played; of more there are too many."""
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The games of m contestants at tables of n."""
+
+    owners: np.ndarray
+    """`int64[games, n]`: the contestant in each seat."""
+    shares: np.ndarray
+    """`float64[games, n]`: 1 for the seat with the best result; seats that share it share the 1."""
+    groups: np.ndarray
+    """`int64[games]`: games with the same opening and dice have the same number."""
+
+    def share(self, contestant: int) -> tuple[float, float]:
+        """A contestant's mean share of its games, and half of its 95% interval, by its groups."""
+        found = []
+        for group in np.unique(self.groups):
+            mine = self.groups == group
+            if (self.owners[mine] == contestant).any():
+                found.append(self.shares[mine][self.owners[mine] == contestant].mean())
+        error = np.std(found, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.inf
+        return float(np.mean(found)), float(Z_95 * error)
+
+    def rate(self, num_contestants: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """`(elo float64[m], errors float64[m], seats float64[n])`: ratings with mean 0, half their 95% intervals, and
+        what each seat is worth.
+
+        The likeliest ratings of a model in which contestant i at seat s has the best result with a probability in
+        proportion to exp(r_i + a_s) (Plackett 1975; Luce 1959), on Elo's scale: of two, one that is 400 points better
+        wins ten times as often. A shared result counts as that share of a win. The prior is that of `bradley_terry`.
+        """
+        num_seats = self.owners.shape[1]
+        places = np.eye(num_contestants + num_seats)[self.owners]
+        places[:, np.arange(num_seats), num_contestants + np.arange(num_seats)] = 1.0  # [games, seats, parameters]
+
+        def loss(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            utilities = places @ parameters
+            value = (logsumexp(utilities, axis=1) - (self.shares * utilities).sum(axis=1)).sum()
+            slope = np.einsum("gs,gsp->p", softmax(utilities, axis=1) - self.shares, places)
+            return value + PRECISION / 2 * (parameters**2).sum(), slope + PRECISION * parameters
+
+        start = np.zeros(num_contestants + num_seats)
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", options={"ftol": 1e-14, "gtol": 1e-9}).x
+        chances = softmax(places @ found, axis=1)
+        means = np.einsum("gs,gsp->gp", chances, places)
+        curvature = np.einsum("gs,gsp,gsq->pq", chances, places, places) - means.T @ means
+        covariance = np.linalg.inv(curvature + PRECISION * np.eye(len(found)))[:num_contestants, :num_contestants]
+        to_mean = np.eye(num_contestants) - 1 / num_contestants
+        errors = Z_95 * np.sqrt(np.diagonal(to_mean @ covariance @ to_mean))
+        ratings, seats = found[:num_contestants], found[num_contestants:]
+        return ELO * (ratings - ratings.mean()), ELO * errors, ELO * (seats - seats.mean())
+
+
+def seatings_of(group: Sequence[int]) -> list[tuple[int, ...]]:
+    """The orders in which a group of contestants sits down."""
+    if len(group) <= ALL_ORDERS:
+        return list(permutations(group))
+    return [(*group[first:], *group[:first]) for first in range(len(group))]
+
+
+def play_tables(kernels: Kernels, players: Sequence[Player], num_games: int, seed: int) -> Iterator[Tables]:
+    """The games so far, after each batch of groups; at least `num_games` of them, in whole groups.
+
+    All groups of the contestants come in turn. Raises InvalidSetting for fewer contestants than the game has players.
+    """
+    num_seats = kernels.game.num_players
+    if num_seats <= 2 or len(players) < num_seats:
+        law = f"a table of {kernels.game.name} has {count_of(num_seats, 'seat')}, and needs as many contestants or more"
+        law = "tables are for games of three or more players: take pit or tournament" if num_seats <= 2 else law
+        raise InvalidSetting(law)
+    choices = list(combinations(range(len(players)), num_seats))
+    each = len(seatings_of(choices[0]))
+    num_groups = -(-num_games // each)
+    openings, at_once = choose_openings(kernels.game, num_groups, seed), max(1, SIDE_BY_SIDE // each)
+    parts: list[Tables] = []
+    for first in range(0, num_groups, at_once):
+        numbers = range(first, min(num_groups, first + at_once))
+        owners = np.array([order for number in numbers for order in seatings_of(choices[number % len(choices)])])
+        groups = np.repeat(np.array(numbers), each)
+        starts = [openings.of_pair(int(group)) for group in groups]
+        states, to_play = np.array([at.state for at in starts]), np.array([at.to_play for at in starts], np.int8)
+        plies = np.array([at.ply for at in starts])
+        results = _play(kernels, players, owners, groups, states, to_play, plies, seed, first * each)
+        best = results == results.max(axis=1, keepdims=True)
+        parts.append(Tables(owners, best / best.sum(axis=1, keepdims=True), groups))
+        yield Tables(*(np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])))
+
+
+def _play(
+    kernels: Kernels, players: Sequence[Player], owners: np.ndarray, groups: np.ndarray, states: np.ndarray,
+    to_play: np.ndarray, plies: np.ndarray, seed: int, first_game: int,
+) -> np.ndarray:  # fmt: skip
+    """Plays games side by side to their ends; the results `float32[games, n]`, the first seat's first."""
+    rows = np.arange(len(owners))
+    kernels.roll(states, to_play, seed, groups, plies)
+    while True:
+        legal, terminal, values = kernels.describe_all(states)
+        if terminal.all():
+            seats = (rows[: owners.shape[1]] - to_play[:, None]) % owners.shape[1]
+            return np.take_along_axis(values, seats, axis=1)
+        check_length(kernels.game, int(plies[~terminal].max()))
+        actions = np.full(len(rows), -1)
+        for contestant in np.unique(owners):
+            mine = np.flatnonzero(~terminal & (owners[rows, to_play] == contestant))
+            if len(mine):
+                actions[mine] = players[contestant].select_actions(states[mine], first_game + mine, plies[mine])
+        going_on = np.flatnonzero(~terminal)
+        chosen = actions[going_on].clip(0, legal.shape[1] - 1)
+        if not (legal[going_on, chosen] & (chosen == actions[going_on])).all():
+            raise IllegalAction("a contestant chose an action that is not legal")
+        kernels.play(states, to_play, actions)
+        plies[going_on] += 1
+        rolled, movers = states[going_on], to_play[going_on]
+        kernels.roll(rolled, movers, seed, groups[going_on], plies[going_on])
+        states[going_on], to_play[going_on] = rolled, movers

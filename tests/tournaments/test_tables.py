@@ -1,0 +1,131 @@
+"""Tables of a game for more than two: seats, dice, shares and ratings."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from alphazero.commands import tables
+from alphazero.commands.shared import run_command
+from alphazero.errors import IllegalAction, InvalidSetting
+from alphazero.game.kernels import Kernels
+from alphazero.players.baselines import GreedyPlayer, RandomPlayer
+from alphazero.players.player import Player
+from alphazero.tournaments.bradley_terry import rate
+from alphazero.tournaments.tables import Tables, play_tables, seatings_of
+from tests.search.test_dice import RACE
+from tests.search.test_seats import MO, Walk
+
+ELO = 400 / math.log(10)
+
+
+def simulated(elo: np.ndarray, groups: int, rng: np.random.Generator) -> Tables:
+    """Tables of three at which a contestant wins in proportion to its strength."""
+    choices = list(combinations(range(len(elo)), 3))
+    owners = np.array([order for group in range(groups) for order in seatings_of(choices[group % len(choices)])])
+    weights = 10 ** (elo[owners] / 400)
+    winners = [rng.choice(3, p=row / row.sum()) for row in weights]
+    return Tables(owners, np.eye(3)[winners], np.repeat(np.arange(groups), 6))
+
+
+def test_ratings_recover_planted_strengths_within_their_errors():
+    """Five contestants, 100 tournaments of 240 games: 95% intervals hold the truth about so often."""
+    rng, elo = np.random.default_rng(0), np.array([-250.0, -100.0, 0.0, 100.0, 250.0])
+    held, distances = 0, []
+    for _ in range(100):
+        found, errors, _ = simulated(elo, 40, rng).rate(5)
+        assert abs(found.mean()) < 1e-9
+        held += int((np.abs(found - elo) <= errors).sum())
+        distances.append(found - elo)
+    assert 0.92 <= held / 500 <= 0.98
+    # the likeliest ratings of a few games lie a little too far out
+    assert np.abs(np.mean(distances, axis=0)).max() < errors.min() / 3
+
+
+def test_a_table_of_two_has_the_ratings_of_a_match():
+    """Without draws the model is that of Bradley and Terry; with seats, that with the right to begin."""
+    owners = np.array([[0, 1]] * 30 + [[1, 0]] * 30)
+    first_wins = [1] * 22 + [0] * 8 + [1] * 14 + [0] * 16
+    shares = np.array([[won, 1 - won] for won in first_wins], float)
+    elo, errors, seats = Tables(owners, shares, np.arange(60)).rate(2)
+    games = np.zeros((2, 2, 3), np.int64)
+    games[0, 1], games[1, 0] = (22, 0, 8), (14, 0, 16)
+    ratings = rate(games)
+    assert elo == pytest.approx(ratings.elo, abs=0.5)
+    assert errors == pytest.approx(ratings.errors, rel=0.02)
+    assert seats[0] - seats[1] == pytest.approx(ratings.advantage, abs=0.5)
+
+
+def test_shares_and_ratings_by_hand():
+    """Of two groups the first contestant won all three games, and half of three: a mean share of 3/4."""
+    owners = np.array([[0, 1, 2], [1, 2, 0], [2, 0, 1]] * 2)
+    shares = np.array([[1, 0, 0], [0, 0, 1], [0, 1, 0], [0.5, 0.5, 0], [0.5, 0, 0.5], [0.5, 0.5, 0]])
+    share, error = Tables(owners, shares, np.repeat([0, 1], 3)).share(0)
+    assert share == 0.75 and error == pytest.approx(1.959964 * 0.25)
+
+
+def test_all_seatings_of_a_group_have_the_same_opening_and_each_contestant_each_seat():
+    kernels = Kernels(MO)
+    players = [RandomPlayer(kernels, seed) for seed in range(4)]
+    *_, found = play_tables(kernels, players, 40, seed=3)
+    assert len(found.owners) == 42 and found.groups.tolist() == sorted([*range(7)] * 6)
+    for group in range(7):
+        seats = Counter(map(tuple, found.owners[found.groups == group].tolist()))
+        assert len(seats) == 6 and len({owner for order in seats for owner in order}) == 3
+    assert found.shares.sum(axis=1) == pytest.approx(np.ones(42))
+    assert seatings_of((0, 1, 2, 3, 4))[1] == (1, 2, 3, 4, 0) and len(seatings_of((0, 1, 2, 3))) == 24
+
+
+class Throws(Player):
+    """Throws whenever it can."""
+
+    name = "throws"
+
+    def select_actions(self, states, games, plies):
+        return np.ones(len(states), np.int64)
+
+
+def test_all_seatings_have_the_same_dice_and_the_results_are_those_of_the_seats():
+    kernels = Kernels(Walk())
+    *_, found = play_tables(kernels, [Throws() for _ in range(4)], 48, seed=5)
+    first, second = (found.shares[found.groups == group] for group in (0, 1))
+    assert len(np.unique(first, axis=0)) == len(np.unique(second, axis=0)) == 1
+
+
+def test_a_net_that_knows_nothing_shares_as_much_as_others():
+    kernels = Kernels(MO)
+    *_, found = play_tables(kernels, [RandomPlayer(kernels, seed) for seed in range(3)], 3000, seed=1)
+    for contestant in range(3):
+        share, error = found.share(contestant)
+        assert abs(share - 1 / 3) <= 1.5 * error < 0.05
+
+
+def test_better_players_share_more_and_are_rated_higher(capsys: pytest.CaptureFixture[str]):
+    kernels = Kernels(MO)
+    *_, found = play_tables(
+        kernels, [GreedyPlayer(kernels, 1), RandomPlayer(kernels, 2), RandomPlayer(kernels, 3)], 60, 1
+    )
+    elo, errors, _ = found.rate(3)
+    assert elo[0] - errors[0] > max(elo[1:]) and found.share(0)[0] > 0.5
+    assert run_command(tables.main, ["greedy", "random", "mcts:10", "--game", "tictacmo", "--games", "12"]) == 0
+    said = capsys.readouterr().out
+    assert "3 contestants at tables of 3, 12 games" in said and said.index("greedy") < said.index("random")
+
+
+def test_what_no_table_can_be_is_refused():
+    two = Kernels(RACE)
+    for kernels, count in ((Kernels(MO), 2), (two, 3)):
+        with pytest.raises(InvalidSetting):
+            next(play_tables(kernels, [RandomPlayer(kernels, 1)] * count, 6, 1))
+
+    class Wrong(Throws):
+        def select_actions(self, states, games, plies):
+            return np.full(len(states), 99)
+
+    kernels = Kernels(MO)
+    with pytest.raises(IllegalAction):
+        next(play_tables(kernels, [Wrong()] * 3, 6, 1))
