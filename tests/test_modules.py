@@ -14,6 +14,7 @@ MODULES = [path for path in (*FRAMEWORK, *GAMES) if path.stem not in ("__init__"
 
 TESTED_IN = {
     "tests/games/test_tictacmo.py": ["games/tictacmo/benchmark.py", "games/tictacmo/solver.py"],
+    "tests/tournaments/test_tables.py": ["alphazero/commands/tables.py"],
     "tests/matches/test_seats.py": ["alphazero/matches/seating.py"],
     "tests/commands/test_export.py": ["alphazero/nets/onnx_export.py"],
     "tests/commands/test_gtp.py": ["alphazero/game/gtp_words.py", "alphazero/players/gtp_server.py"],
