@@ -300,7 +300,6 @@ def backup_seats(tree, b, leaf, settings):
     An action counts the one of the player who chooses it.
     """
     node, gains = leaf, tree.gains[b]
-    exact = settings.prove and tree.proven[b, leaf] == BETWEEN
     for seat in range(len(gains)):
         gains[seat] = tree.seat_values[b, leaf, seat]
     while node != ROOT:
@@ -313,6 +312,7 @@ def backup_seats(tree, b, leaf, settings):
             add_visit(tree, b, parent, action, gains[own])
         for seat in range(len(gains)):
             tree.seat_sums[b, parent, seat] += gains[seat]
+        exact = settings.prove and tree.proven[b, node] == BETWEEN  # perhaps by another walk under way at the same time
         if exact:
             value = tree.seat_values[b, node, own]
             tree.q[b, parent, action] = value

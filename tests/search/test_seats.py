@@ -11,6 +11,7 @@ from alphazero.catalogue import registry
 from alphazero.game import Game, Position, Rules
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from alphazero.search.rollouts import playouts
 from alphazero.search.tree import BETWEEN, UNPROVEN
 from tests.search.reference_search import SURE, Node, _hash
 from tests.search.reference_search import planted as planted_by
@@ -266,6 +267,12 @@ CONFIGS = {
 }
 
 
+WITHOUT_DICE = {
+    "leaves in flight": replace(BASE, num_simulations=60, leaves_per_step=4),
+    "kept subtrees": replace(BASE, num_simulations=60, reuse_subtree=True),
+}
+
+
 def late_positions(game: Game, count: int) -> list[Position]:
     """Positions of which half are near the end of a game."""
     tried = some_positions(game, 40 * count)
@@ -295,3 +302,47 @@ def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: G
         assert row_bytes(alone, 0) == row_bytes(found, row)
     assert found.visit_counts.sum(axis=1).tolist() == [config.num_simulations] * len(tried)
     assert proven or not config.prove or config.num_simulations == 1
+
+
+@pytest.mark.parametrize("config", WITHOUT_DICE.values(), ids=WITHOUT_DICE)
+@pytest.mark.parametrize("game", [MO, Stroll()], ids=lambda game: game.name)
+def test_several_leaves_and_kept_subtrees_are_those_of_the_plain_search(game: Game, config: SearchConfig):
+    tried, kernels, planted = late_positions(game, 6), Kernels(game), planted_seats(game)
+    search, plies = Search(kernels, config, planted, len(tried)), np.zeros(len(tried), np.int64)
+    roots = [SeatsSearch(config, planted) for _ in tried]
+    for root, at in zip(roots, tried, strict=True):
+        root.start(at)
+    actions: np.ndarray | None = None
+    for _ in range(2):
+        trees = np.array([row for row, root in enumerate(roots) if not root.root.position.terminal])
+        states = np.array([roots[row].root.position.state for row in trees])
+        given = None if actions is None else actions[trees]
+        search.start(trees, states, trees, plies[trees], given)
+        finish(search)
+        found = search.read(trees)
+        for place, row in enumerate(trees):
+            roots[row].run()
+            assert found.visit_counts[place].tolist() == roots[row].visit_counts().tolist()
+            if actions is None:  # later the root's player is not the first whom the search numbers
+                compare_seats(search, int(row), roots[row])
+            assert found.values[place].tolist() == roots[row].values().tolist()
+        if not config.reuse_subtree:
+            break
+        actions = np.full(len(tried), -1)
+        actions[trees] = found.actions
+        for row in trees:
+            roots[row].move(int(actions[row]))
+
+
+def test_random_playouts_end_with_the_results_from_the_mover_on():
+    """From positions one ply before the end, all of whose actions end the game."""
+    for game in (MO, Stroll()):
+        ask, compared = playouts(Kernels(game), 3), 0
+        for at in late_positions(game, 200):
+            children = [at.play(action) for action in at.legal_actions]
+            if all(child.terminal for child in children):
+                _, (values,) = ask(at.state[None], at.legal_mask[None])
+                ends = [np.roll(child.results, -at.to_play).astype(F).tolist() for child in children]
+                assert values.tolist() in ends
+                compared += 1
+        assert compared > 3
