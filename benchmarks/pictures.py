@@ -34,7 +34,11 @@ POSITIONS = {
     "othello6": "c2 d2 e3 b4 c1 f3 e4 f4 b3 a3 d5 c5",
     "pig": "roll 5 roll 6 hold roll 4",
     "backgammon": "31 8/5 6/5 66",
+    "cantstop": "2 6 5 3 5+11 roll 1 6 3 4 7+7 roll 5 6 2 3 7 stop 4 4 2 6 8+8 roll 1 1 4 5 5+6 stop 6 2 1 5",
+    "cantstop3": "2 2 2 3 4+5 roll 3 3 5 4 7+8 stop 6 6 2 4 8+10 stop 3 4 6 1 7+7 roll 2 5 3 3 6+7 stop 5 5 4 6",
+    "cantstop4": "3 4 3 6 7+9 stop 1 5 6 6 7+11 stop 2 5 2 5 7+7 stop 4 5 2 1 6+6 stop 6 4 6 6 10+12 roll 2 5 6 3",
     "2048": "b3=2 a1=4 down c3=2 left a2=2 down b1=2",
+    "tictacmo": "c2 b2 d2 c1 c3 a1",
     "tictactoe": "b2 a1 c1 a3 a2 c2",
 }
 """The moves that lead to each position."""

@@ -177,13 +177,17 @@ def kernels_by_name(name: str) -> Kernels:
 
 
 @pytest.fixture(
-    params=[pytest.param(name, marks=pytest.mark.slow if name == "gomoku15" else ()) for name in sorted(registry.NAMES)]
+    params=[
+        pytest.param(name, marks=pytest.mark.slow if name in ("cantstop", "cantstop4", "gomoku15") else ())
+        for name in sorted(registry.NAMES)
+    ]
 )
 def game(request: pytest.FixtureRequest) -> Game:
-    """Every game of the registry in turn; in the slow tests also Gomoku on its larger board, whose rules are the same.
+    """Every game of the registry in turn; in the slow tests also those whose rules are the same as another one's.
 
-    What is its own is tested in any case: tests/games/test_small_games.py and tests/game/test_reading.py have its rows
-    of two digits, tests/catalogue/test_openspiel.py plays it in step with OpenSpiel.
+    What is their own is tested in any case: tests/games/test_small_games.py and tests/game/test_reading.py have the
+    rows of two digits of Gomoku's larger board, tests/catalogue/test_openspiel.py plays it in step with OpenSpiel;
+    tests/games/test_cantstop.py has games of two, three and four.
     """
     return kernels_by_name(request.param).game
 

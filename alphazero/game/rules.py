@@ -104,16 +104,9 @@ def results_of(rules: Rules, state: np.ndarray, to_play: int, num_players: int) 
     if rules.returns is not None:
         results = np.zeros(num_players, np.float32)
         rules.returns(state, results)
-        return by_player(results, to_play, num_players)
+        return tuple(np.roll(results, to_play).tolist())
     assert rules.terminal_value is not None
-    return by_player(np.array([rules.terminal_value(state)], np.float64), to_play, num_players)
-
-
-def by_player(values: np.ndarray, to_play: int, num_players: int) -> tuple[float, ...]:
-    """Each player's value, the first player's first, from `values float[V]`, which begin with that of `to_play`."""
-    if len(values) > 1:
-        return tuple(np.roll(values, to_play).tolist())
-    own = float(values[0])
+    own = float(rules.terminal_value(state))
     return (own, -own)[:num_players] if to_play == 0 else (-own, own)
 
 

@@ -5,5 +5,5 @@ from alphazero.game.spec import GameSpec
 SPEC = GameSpec(
     games={"backgammon": ".game:Backgammon"},
     presets=".preset:presets",
-    make_net=".net:make_net",
+    make_net="alphazero.nets.towers:make_net",
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alphazero.game import Game
+from alphazero.nets.towers import TowerConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import (
     EvaluationConfig,
@@ -14,7 +15,6 @@ from alphazero.training.config import (
     RunConfig,
     SelfPlayConfig,
 )
-from games.backgammon.net import TowerConfig
 
 
 def presets(game: Game) -> dict[str, RunConfig]:

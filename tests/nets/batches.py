@@ -11,6 +11,11 @@ from alphazero.nets.torch_net import Inference, TorchNet
 from games.connect4.game import Connect4
 
 
+def sizes_of(name: str) -> dict[str, int]:
+    """Settings of a small network for a game."""
+    return {} if name.startswith(("backgammon", "cantstop")) else {"blocks": 1}
+
+
 def random_batch(game, count: int, seed: int = 0) -> Batch:
     """Random observations, at least one legal action each, targets within the legal ones."""
     rng = np.random.default_rng(seed)

@@ -24,7 +24,7 @@ from alphazero.nets.kernels.openvino import OpenVinoInference, parts_of
 from alphazero.nets.torch_net import Inference, TorchNet, fastest
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
-from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch
+from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch, sizes_of
 
 pytest.importorskip("openvino")
 INPUTS = int(np.prod(Connect4.observation_shape))
@@ -194,7 +194,7 @@ def test_new_weights_answer_at_once():
     ("name", "sizes"),
     [
         ("connect4", {"lines": 16, "blocks": 1}),
-        *(pytest.param(name, {"blocks": 1}, marks=pytest.mark.slow) for name in registry.NAMES),
+        *(pytest.param(name, sizes_of(name), marks=pytest.mark.slow) for name in registry.NAMES),
     ],
 )
 def test_networks_are_converted_once(monkeypatch, name, sizes):

@@ -22,7 +22,7 @@ from alphazero.nets.kernels.winograd_kernels import POINTS, matrices, tile_lengt
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.network import program_of
 from games.connect4.game import Connect4
-from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch
+from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch, sizes_of
 
 PLANES, HEIGHT, WIDTH = Connect4().observation_shape
 INPUTS = PLANES * HEIGHT * WIDTH
@@ -120,7 +120,7 @@ def with_random_weights(net: TorchNet, seed: int) -> nn.Module:
     [
         ("connect4", {"lines": 16, "blocks": 1}),
         ("connect4", {"lines": 8, "blocks": 2, "channels": 20, "bottleneck": 12, "head_channels": 5}),
-        *(pytest.param(name, {"blocks": 1}, marks=pytest.mark.slow) for name in registry.NAMES),
+        *(pytest.param(name, sizes_of(name), marks=pytest.mark.slow) for name in registry.NAMES),
     ],
 )
 def test_networks_of_every_game(name, sizes):

@@ -1,4 +1,4 @@
-"""Backgammon's network: two towers that share nothing, and sizes that are checked."""
+"""The network of two towers that share nothing, and sizes that are checked."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import torch
 
 import alphazero as az
 from alphazero.errors import InvalidSetting
-from games.backgammon.net import make_net
+from alphazero.nets.towers import make_net
 
 GAME = az.load_game("backgammon")
 

@@ -1,8 +1,8 @@
-"""Backgammon's own network: two fully connected towers, one for the value and one for the policy.
+"""A network of two fully connected towers, one for the value and one for the policy.
 
-The board is a line of 26 places, and what matters is which of them belong together, wherever they are: a hundred
-multiplications a weight would be spent on convolutions that say less. The towers share nothing, since the squared error
-of values is much smaller than the policy's loss, and a shared layer would learn the policy's features alone.
+For a board that is a short line of places, of which any may belong together: a hundred multiplications a weight would
+be spent on convolutions that say less. The towers share nothing, since the squared error of values is much smaller than
+the policy's loss, and a shared layer would learn the policy's features alone.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class TowerConfig:
 
 
 class Towers(nn.Module):
-    """`[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1)."""
+    """`[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), or `[n, V]`: see `Game.value_shape`."""
 
     same_steps = True
 
@@ -42,7 +42,7 @@ class Towers(nn.Module):
         super().__init__()
         inputs, units = math.prod(game.observation_shape), config.value_units
         self.first, self.second = nn.Linear(inputs, units), nn.Linear(units, units // 2)
-        self.value = nn.Linear(units // 2, 1)
+        self.value = nn.Linear(units // 2, game.num_values)
         self.policy_hidden = nn.Linear(inputs, config.policy_units)
         self.policy = nn.Linear(config.policy_units, game.num_actions)
         for parameter in (*self.policy.parameters(), *self.value.parameters()):
