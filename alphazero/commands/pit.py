@@ -168,8 +168,8 @@ def step_through(record: GameRecord, game: Game) -> None:
     while shown < len(positions):
         who = "opening: " if 0 < shown <= len(record.opening) else ""
         if shown > len(record.opening):
-            mover = shown >= second if game.num_players == 1 else positions[shown - 1].to_play
-            who = f"{record.contestants[mover]} plays "
+            alone, mover = game.num_players == 1, positions[shown - 1].to_play
+            who = f"{record.contestants[shown >= second] if alone else record.player_at(mover, game)} plays "
             if shown == second or positions[shown - 1].chances:
                 who = "then " if shown != second else f"{record.contestants[1]} begins"
         print(f"\n{shown} of {len(positions) - 1}  {printable(who + words[shown])}\n\n{positions[shown]}")

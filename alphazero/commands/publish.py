@@ -250,8 +250,10 @@ def export(argv: list[str]) -> None:
     content, error = to_onnx(net, loaded.game, card)
     atomic_write(config.output, content)
     planes, height, width = loaded.game.observation_shape
+    shape = ", ".join(map(str, ("n", *loaded.game.value_shape)))
+    whose = "each first for" if loaded.game.value_shape else "both for"
     print(
         f"{config.output} is written, {len(content) / 1e6:.1f} MB; in {NUM_CHECKED:,} positions it differs from torch\n"
         f"by {error:.1g} at most. It takes observations float32[n, {planes}, {height}, {width}] and gives\n"
-        f"policy_logits [n, {loaded.game.num_actions}] and values [n], both for the player to move."
+        f"policy_logits [n, {loaded.game.num_actions}] and values [{shape}], {whose} the player to move."
     )

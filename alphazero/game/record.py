@@ -35,15 +35,17 @@ class GameRecord:
     """The name by which the game is loaded."""
     number: Count
     """The game's number in the match, from 0; games 2i and 2i + 1 begin with the same opening."""
-    contestants: Annotated[tuple[Text, Text], Meta(description="the names of two players")]
-    """The first player's and the second player's, with their settings. In a game for n > 2 the first is alone in seat
-    `number` // 2 mod n, counted from 0, and the second has all other seats."""
+    contestants: Annotated[
+        tuple[Text, ...], Meta(min_length=2, max_length=8, description="the names of two players, or of two to eight")
+    ]
+    """The first player's and the second player's, with their settings. In a game for n > 2 there are n names, one for
+    each seat; or two: the first is alone in seat `number` // 2 mod n, counted from 0, and the second has all others."""
     opening: Texts
     """The moves before the contestants took over."""
     moves: Texts
     """The moves that the contestants chose."""
     result: Annotated[Result, Meta(description="1-0, 0-1, 1/2-1/2 or *")]
-    """`1-0`, `0-1` or `1/2-1/2`, seen by the first contestant; `*` for a game that goes on."""
+    """`1-0`, `0-1` or `1/2-1/2`, which is a shared win, seen by the first contestant; `*` for a game that goes on."""
     seconds: Annotated[tuple[Seconds, Seconds], Meta(description="two numbers of seconds")]
     """Time that each player took, its share of the time for all games that were searched at once."""
     seed: Annotated[int, Meta(description="a whole number")]
@@ -54,8 +56,13 @@ class GameRecord:
     """In a game for one, all moves of the second contestant, who had the same dice; the other moves are the first's."""
 
     def __repr__(self) -> str:
-        (first, second), plies = map(shorten, self.contestants), count_of(len(self.opening) + len(self.moves), "ply")
-        return f"<GameRecord {shorten(self.game)} game {self.number}: {first} - {second} {self.result} in {plies}>"
+        names, plies = " - ".join(map(shorten, self.contestants)), count_of(len(self.opening) + len(self.moves), "ply")
+        return f"<GameRecord {shorten(self.game)} game {self.number}: {names} {self.result} in {plies}>"
+
+    def player_at(self, seat: int, game: Game) -> str:
+        """The name of who has the seat, counted from 0."""
+        one_each = len(self.contestants) >= game.num_players
+        return self.contestants[seat if one_each else seat != lone_seat(game, self.number)]
 
     def positions(self, game: Game, second: bool = False) -> list[Position]:
         """All positions from the start to the end; raises IllegalAction. `second`: those of `others`."""
@@ -63,6 +70,14 @@ class GameRecord:
         for word in self.others if second else (*self.opening, *self.moves):
             found.append(found[-1].play(found[-1].parse(word)))
         return found
+
+
+def lone_seat(game: Game, number: int) -> int:
+    """The seat of the contestant that is alone in a match's game of that number: the first one in even games.
+
+    All n seats come in turn, in 2n games with the same opening and the same dice.
+    """
+    return number // 2 % game.num_players if game.num_players > 2 else 0
 
 
 def words_of(position: Position, actions: Sequence[int]) -> list[str]:

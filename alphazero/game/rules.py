@@ -104,9 +104,16 @@ def results_of(rules: Rules, state: np.ndarray, to_play: int, num_players: int) 
     if rules.returns is not None:
         results = np.zeros(num_players, np.float32)
         rules.returns(state, results)
-        return tuple(np.roll(results, to_play).tolist())
+        return by_player(results, to_play, num_players)
     assert rules.terminal_value is not None
-    own = float(rules.terminal_value(state))
+    return by_player(np.array([rules.terminal_value(state)], np.float64), to_play, num_players)
+
+
+def by_player(values: np.ndarray, to_play: int, num_players: int) -> tuple[float, ...]:
+    """Each player's value, the first player's first, from `values float[V]`, which begin with that of `to_play`."""
+    if len(values) > 1:
+        return tuple(np.roll(values, to_play).tolist())
+    own = float(values[0])
     return (own, -own)[:num_players] if to_play == 0 else (-own, own)
 
 

@@ -318,7 +318,12 @@ def play_with_human(game: Game, first: Player, second: Player, num_games: int, s
                 if game.num_players == 1:
                     first_points, second_points = result.earned[-1]
                     winner = f"{first_points:,g} and {second_points:,g} points, so {winner}"
-                print(f"\n{game.position(result.actions[-1])}\n\nGame {result.num_games}: {winner}.")
+                end = game.position(result.actions[-1])
+                if game.num_players > 2 and end.terminal:
+                    winner += (
+                        f": {'players' if len(end.winners) > 1 else 'player'} {listed(n + 1 for n in end.winners)}"
+                    )
+                print(f"\n{end}\n\nGame {result.num_games}: {winner}.")
             so_far = result
     except HumanLeft:
         if not so_far.num_games:

@@ -241,14 +241,20 @@ def describe(
     elo, (elo_low, elo_high) = elo_difference(result.score, result.num_games), elo_interval(low, high)
     ms_first, ms_second = result.ms_per_move
     num_forfeits = sum(map(bool, result.forfeits))
+    alone = {number % 2 for number in result.numbers}
+    elo_lines = (
+        f"Elo difference  {elo:+z.0f} ({elo_low:+z.0f} to {elo_high:+z.0f})\n"
+        f"superiority     {show_share(superiority(result.wins, result.losses))} likely that the first is the stronger\n"
+    )
+    if game.num_players > 2 and len(alone) == 1:  # as with a human: half of the seatings
+        elo_lines = f"seats           {contestants[alone.pop()]} has one of {game.num_players} in every game\n"
     return (
         f"{game.name}: {contestants[0]} against {contestants[1]}, {count_of(result.num_games, 'game')}\n"
         f"wins            {result.wins}\n"
         f"draws           {result.draws}\n"
         f"losses          {result.losses}\n"
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
-        f"Elo difference  {elo:+z.0f} ({elo_low:+z.0f} to {elo_high:+z.0f})\n"
-        f"superiority     {show_share(superiority(result.wins, result.losses))} likely that the first is the stronger\n"
+        + elo_lines
         + _describe_points(game, result)
         + f"distinct games  {result.distinct_games}{REPEATED * result.repeats_itself}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"

@@ -7,19 +7,12 @@ from typing import Any
 import numpy as np
 
 from alphazero.game import Game
+from alphazero.game.record import lone_seat
 
 
 def boards_of(game: Game) -> int:
     """The times that each game of a match is played: in a game for one both contestants play it."""
     return 2 if game.num_players == 1 else 1
-
-
-def lone_seat(game: Game, number: int) -> int:
-    """The seat of the contestant that is alone in a match's game of that number: the first one in even games.
-
-    All n seats come in turn, in 2n games with the same opening and the same dice.
-    """
-    return number // 2 % game.num_players if game.num_players > 2 else 0
 
 
 def group_of(game: Game, number: int) -> int:

@@ -29,16 +29,18 @@ values, and of the logits, these in proportion to a logit beyond 1, where float3
 def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, float]:
     """The contents of an ONNX file, and the largest difference from torch in NUM_CHECKED positions of random games.
 
-    Input `observations float32[n, P, H, W]`, outputs `policy_logits float32[n, A]` and `values float32[n]` for the
-    player to move. The file's metadata has the game's name and the card. Raises InputError where the extra is not
-    installed, and NetError where the module cannot be converted or the file's answers differ by more than TOLERANCE.
+    Input `observations float32[n, P, H, W]`, outputs `policy_logits float32[n, A]` and `values float32[n]`, or
+    `float32[n, V]`: see `Game.value_shape`. Both are for the player to move. The file's metadata has the game's name
+    and the card. Raises InputError where the extra is not installed, and NetError where the module cannot be converted
+    or the file's answers differ by more than TOLERANCE.
     """
     try:
         onnxruntime, *_ = map(importlib.import_module, ("onnxruntime", "onnx", "onnxscript"))
     except ImportError as error:
         raise InputError(f"{error.name} is not installed: pip install onnx onnxruntime onnxscript") from error
     module = net.frozen_float().cpu()
-    module.register_forward_hook(lambda module, given, answer: (answer[0], answer[1].reshape(-1).clamp(-1, 1)))
+    shape = -1, *game.value_shape
+    module.register_forward_hook(lambda module, given, answer: (answer[0], answer[1].reshape(shape).clamp(-1, 1)))
     observations, legal = _random_positions(game, NUM_CHECKED)
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # the converter's own log

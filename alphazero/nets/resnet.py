@@ -205,7 +205,8 @@ class ResNet(nn.Module):
         x = self.blocks(rectified(self.stem, observations, lines))
         policy = self.logits(x)
         hidden = torch.relu(self.value_hidden(rectified(self.value_head, x).flatten(1)))
-        return policy, torch.tanh(self.value(hidden)).squeeze(1)
+        values = torch.tanh(self.value(hidden))
+        return policy, values.squeeze(1) if self.value.out_features == 1 else values  # ONNX squeezes one number alone
 
 
 @usual_torch()

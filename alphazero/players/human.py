@@ -14,7 +14,7 @@ from textwrap import indent
 from alphazero.catalogue import registry
 from alphazero.errors import InputError, count_of
 from alphazero.game import Game, Position
-from alphazero.game.record import GameRecord, words_of, write_records
+from alphazero.game.record import GameRecord, lone_seat, words_of, write_records
 from alphazero.game.rules import points_so_far
 from alphazero.game.spec import Oracle
 from alphazero.invocation import command_line
@@ -80,6 +80,10 @@ class HumanPlayer(FollowingPlayer):
         history, start = position.history, self._game.start()
         own = [ply for ply, earlier in enumerate(history[:-1]) if is_choice(earlier, position.to_play)]
         since = own[-1] + 1 if own else 0
+        if self._game.num_players > 2 and not own:
+            print(
+                f"\nYou are player {position.to_play + 1} of {self._game.num_players}; the others are {self._opponent}."
+            )
         if since < position.ply:
             print("", *told(history[since:], position.actions[since:]), sep="\n")
         shown = indent(str(position), " ")
@@ -99,8 +103,12 @@ class HumanPlayer(FollowingPlayer):
         print("There is no move of yours to take back.")
 
     def _hint(self, position: Position, game: int, rest: str) -> None:
-        lines = self._adviser.analysis().run(position)
+        analysis = self._adviser.analysis()
+        lines = analysis.run(position)
         print(f"{self._adviser.name}, {count_of(int(sum(line.visits for line in lines)), 'simulation')}:")
+        if self._game.num_players > 2:
+            values = (f"player {number} {value:+.2f}" for number, value in enumerate(analysis.node().values, 1))
+            print(f"  values: {', '.join(values)}")
         for line in lines[:LINES]:
             moves = words_of(position, line.moves[:MOVES])
             print(f"  {moves[0]:<6} {line.visits:>6} visits  {expected(position, line.value)}  {' '.join(moves)}")
@@ -120,7 +128,8 @@ class HumanPlayer(FollowingPlayer):
         if not may_write(file):
             print(f"{file} exists already, and is left as it is; save takes the name of a new file")
             return
-        names = (self.name, self._opponent) if position.to_play == 0 else (self._opponent, self.name)
+        alone = position.to_play == lone_seat(self._game, game)
+        names = (self.name, self._opponent) if alone else (self._opponent, self.name)
         words = tuple(words_of(self._game.start(), position.actions))
         write_records(file, [GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]

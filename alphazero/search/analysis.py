@@ -14,6 +14,7 @@ from alphazero.errors import IllegalAction, InvalidSetting, NetError, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.record import words_of
+from alphazero.game.rules import by_player
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
@@ -51,6 +52,8 @@ class Found:
     """`float32[A]` in [-1, 1]: the value of each action for the player to move; nan on illegal actions."""
     value: float
     """The position's value in [-1, 1] for the player to move."""
+    values: tuple[float, ...]
+    """Its value for each player, the first player's first."""
     proven: bool
     """`value` is the exact result with perfect play: -1, 0 or 1."""
     line: tuple[int, ...]
@@ -125,13 +128,13 @@ def search_position(
     with on_one_thread(net):
         result = search.run(states, np.zeros(1, np.int64), np.array([position.ply]))
     best = int(result.actions[0])
-    back = np.argsort(own)
+    back, values = np.argsort(own), np.atleast_1d(result.values[0])
     q = np.where(position.legal_mask, np.clip(result.q[0, back], -1.0, 1.0), np.float32(np.nan))
     line = best, *_best_line(search.tree, int(search.tree.child[0, ROOT, best]))
     return Found(
         position=position, best=int(own[best]), policy=result.policy[0, back], visits=result.visit_counts[0, back],
-        q=q, value=float(result.values[0]), proven=bool(search.tree.proven[0, ROOT] != UNPROVEN),
-        line=tuple(int(own[action]) for action in line),
+        q=q, value=float(values[0]), values=by_player(values, position.to_play, position.game.num_players),
+        proven=bool(search.tree.proven[0, ROOT] != UNPROVEN), line=tuple(int(own[action]) for action in line),
     )  # fmt: skip
 
 
@@ -172,6 +175,8 @@ class TreeNode:
     """Simulations that went on to one of its actions."""
     value: float
     """In [-1, 1] for the player to move; exact if it is proven."""
+    values: tuple[float, ...]
+    """The value for each player, the first player's first."""
     proven: bool
     edges: tuple[Edge, ...]
     """Its legal actions, the most visited first; none if the game is over or the node waits for its evaluation."""
@@ -242,8 +247,9 @@ class Analysis:
         value = tree.proven[0, at] if exact else np.clip(tree.node_value[0, at] / count, -1.0, 1.0)
         if tree.proven[0, at] == BETWEEN:
             value = tree.raw_value[0, at]
+        values = self._values(at, value)
         if tree.node_visits[0, at] == 0:
-            return TreeNode(0, float(value) if exact else 0.0, bool(exact), ())
+            return TreeNode(0, float(value) if exact else 0.0, values, bool(exact), ())
         visits, priors, known = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]
         legal = [int(action) for action in np.lexsort((-priors, -visits)) if priors[action] > ILLEGAL]
         total = float(np.maximum(priors[legal], 0.0).sum()) or 1.0
@@ -255,7 +261,19 @@ class Analysis:
             )
             for action in legal
         )  # fmt: skip
-        return TreeNode(int(visits[legal].sum()), float(value), bool(exact), edges)
+        return TreeNode(int(visits[legal].sum()), float(value), values, bool(exact), edges)
+
+    def _values(self, at: int, value: float) -> tuple[float, ...]:
+        """The value of a node for each player; `value` is that of the player to move there."""
+        tree, last = self._search.tree, self._last
+        assert last is not None
+        # a tree numbers the players from 0 for who moved at its first root, unless the rules tell their numbers
+        count, ahead = last.game.num_players, last.to_play - int(tree.to_play[0, ROOT])
+        if not last.game.value_shape:
+            return by_player(np.array([value]), (int(tree.to_play[0, at]) + ahead) % count, count)
+        sums, visits = tree.seat_sums[0, at], max(1.0, float(tree.node_visits[0, at]))
+        values = tree.seat_values[0, at] if tree.proven[0, at] == BETWEEN else sums / visits
+        return by_player(np.clip(values, -1.0, 1.0), ahead % count, count)
 
     def result(self) -> SearchResult:
         """The search's result up to now, with one row."""

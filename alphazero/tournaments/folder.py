@@ -244,8 +244,8 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
             raise StorageError(f"{error}; remove the line, and its game is played again") from error
         seen = set[tuple[Pairing, int]]()
         for line, record in enumerate(records, 1):
-            key = key_of(record)
-            ours = record.game == self._tournament.game and record.seed == self._tournament.seed
+            key, tournament = key_of(record), self._tournament
+            ours = (record.game, record.seed) == (tournament.game, tournament.seed) and len(record.contestants) == 2
             over = record.result != "*" and record.number in range(planned.get(key[0], 0))
             if key in seen or not (ours and over):
                 what = "there twice" if key in seen else "no game of this tournament"
@@ -302,12 +302,13 @@ def read_games(path: Path) -> list[GameRecord]:
     file, names = path / GAMES, set(read_settings(path).contestants)
     records = read_records(file, whole=False) if file.exists() else []
     for record in records:
-        if not names.issuperset(record.contestants) or record.result not in ("1-0", "0-1", "1/2-1/2"):
+        ours = names.issuperset(record.contestants) and len(record.contestants) == 2
+        if not ours or record.result not in ("1-0", "0-1", "1/2-1/2"):
             raise StorageError(f"{file}: game {record.number} is no game of this tournament")
     return records
 
 
 def key_of(record: GameRecord) -> tuple[Pairing, int]:
     """The match that a game belongs to, and its number there."""
-    first, second = record.contestants if record.number % 2 == 0 else record.contestants[::-1]
+    first, second = record.contestants[:2] if record.number % 2 == 0 else record.contestants[1::-1]
     return Pairing(first, second), record.number

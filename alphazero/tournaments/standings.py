@@ -22,7 +22,7 @@ import numpy as np
 
 from alphazero.errors import count_of, shorten
 from alphazero.game import Game
-from alphazero.game.record import GameRecord
+from alphazero.game.record import GameRecord, lone_seat
 from alphazero.matches.intervals import mean_with_interval, score_interval, show_share
 from alphazero.matches.openings import describe_openings
 from alphazero.pages import NO_PICTURES, embed, has_matplotlib, make_page, make_table, new_figure, save_figure
@@ -168,12 +168,12 @@ def _score(counts: np.ndarray) -> float | None:
 
 def _moves(record: GameRecord, game: Game) -> tuple[int, int]:
     """The number of moves that each player has chosen."""
-    if game.plain_rules.to_play is None and not game.num_outcomes:  # they take turns
+    if game.num_players == 2 and game.plain_rules.to_play is None and not game.num_outcomes:  # they take turns
         late, early = len(record.moves) // 2, (len(record.moves) + 1) // 2
         return (early, late) if len(record.opening) % 2 == 0 else (late, early)
     positions = [at for at in record.positions(game)[len(record.opening) : -1] if not at.chances]
-    by_second = sum(position.to_play for position in positions)
-    return len(positions) - by_second, by_second
+    by_first = sum(position.to_play == lone_seat(game, record.number) for position in positions)
+    return by_first, len(positions) - by_first
 
 
 # --- as text ---------------------------------------------------------------------------------------------------------

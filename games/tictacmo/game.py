@@ -115,7 +115,7 @@ class TicTacMo(Game):
         return replace(grid_board(self), shapes=("cross", "ring", "triangle"))
 
     def winning_cells(self, position: Position) -> list[int]:
-        return cells_in_line(self.pieces(position), 3, COLUMNS)
+        return cells_in_line(self.pieces(position), COLUMNS, 3)
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         return f"{'abcde'[action % COLUMNS]}{action // COLUMNS + 1}"

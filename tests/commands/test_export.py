@@ -78,6 +78,21 @@ def test_any_module_of_torch_can_be_written(tmp_path):
         assert [array.shape for array in found] == [(count, 9), (count,)]
 
 
+def test_a_game_for_three_has_three_values(tmp_path, capsys):
+    loaded, path = registry.load("tictacmo"), tmp_path / "net.onnx"
+    net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
+    net.save(tmp_path / "net.safetensors", {"game": "tictacmo"})
+    assert run_export(tmp_path / "net.safetensors", path) == 0
+    assert "values [n, 3], each first for the player to move" in capsys.readouterr().out
+    observations = np.stack([loaded.game.position(moves).observation for moves in ("", "a1 b2", "c1")])
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    values = session.run(["values"], {"observations": observations})[0]
+    with torch.inference_mode():
+        wanted = net.module.eval()(torch.from_numpy(observations))[1]
+    assert values.shape == (3, 3)
+    np.testing.assert_allclose(values, wanted, atol=1e-4)
+
+
 def test_a_module_that_counts_its_positions_in_python_is_told_so():
     class Counting(torch.nn.Module):
         def __init__(self, game):

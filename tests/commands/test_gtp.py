@@ -257,6 +257,7 @@ def test_bytes_that_are_no_text_are_an_unknown_command(tmp_path):
         ("random --game tictactoe --seed -1", "--seed must lie between"),
         ("random --game pig", "knows two players and no dice, so it cannot play pig"),
         ("random --game 2048", "knows two players and no dice, so it cannot play 2048"),
+        ("random --game tictacmo", "knows two players and no dice, so it cannot play tictacmo"),
     ],
 )
 def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):

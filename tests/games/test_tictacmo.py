@@ -49,6 +49,11 @@ def test_random_games_are_those_of_plain_rules():
     assert set(ends) == {None, 0, 1, 2}
 
 
+def test_the_line_that_won_is_shown():
+    won = GAME.position("a1 b1 e2 b2 d1 a2 c3")
+    assert won.winners == (0,) and [GAME.board.cells[cell].name for cell in won.view.winning] == ["a1", "b2", "c3"]
+
+
 def test_moves_are_squares_by_column_and_row():
     position = GAME.position("a1 e3 c2")
     assert position.actions == (0, 14, 7) and position.format(14) == "e3"

@@ -24,6 +24,7 @@ from tests.search.test_dice import RACE
 
 ROOT = Path(__file__).resolve().parents[2]
 TIC_TAC_TOE, CONNECT_4, OTHELLO6 = (registry.load(name) for name in ("tictactoe", "connect4", "othello6"))
+MO = registry.load("tictacmo")
 
 
 def human(loaded: LoadedGame = TIC_TAC_TOE) -> HumanPlayer:
@@ -218,6 +219,27 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     assert record.number == 3 and record.seed == 1
     assert run_command(pit.replay, [str(file), "0"]) == 0
     assert "1 X X .\n2 . O .\n3 . . .\n" in capsys.readouterr().out
+
+
+def test_a_human_has_one_seat_of_three_and_is_told_which_and_who_won(types, capsys, tmp_path):
+    file, wins = tmp_path / "game.jsonl", ["c3", "b3", "a3", "e3"]
+    types("hint", "d3", f"save {file}", *3 * wins)
+    argv = ["mcts:9", "human", "--game", "tictacmo", "--games", "2", "--seed", "3"]
+    assert run_command(pit.main, [*argv, "--save-games", str(tmp_path / "all.jsonl")]) == 0
+    shown = capsys.readouterr().out
+    assert "You are player 1 of 3; the others are mcts:9." in shown
+    assert re.search(r"  values: player 1 [+-]0\.\d\d, player 2 [+-]0\.\d\d, player 3 [+-]0\.\d\d\n", shown)
+    for record in read_records(tmp_path / "all.jsonl"):
+        (seat,) = (seat for seat in range(3) if record.player_at(seat, MO.game) == "human")
+        assert seat == record.number // 2
+        end = record.positions(MO.game)[-1]
+        numbers = ", ".join(str(winner + 1) for winner in end.winners)
+        assert f"{end}\n\nGame {seat + 1}: " in shown and re.search(f": players? {numbers}\\.\n", shown)
+        assert (record.result == "1-0") == (end.winners == (seat,))
+    assert "human has one of 3 in every game" in shown and "Elo" not in shown
+    assert run_command(pit.replay, [str(file), "0"]) == 0
+    shown = capsys.readouterr().out
+    assert "1 of 3  human plays d3" in shown and "2 of 3  mcts:9 plays" in shown and "3 of 3  mcts:9 plays" in shown
 
 
 def test_a_saved_game_of_ones_own_can_be_stepped_through(types, capsys, monkeypatch, tmp_path):

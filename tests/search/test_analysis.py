@@ -8,7 +8,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction
 from alphazero.game import Position
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import make_player
 from alphazero.search.analysis import LEAVES, Analysis, Found, search_position
@@ -225,6 +225,33 @@ def test_a_proven_node_says_so():
     assert root.proven and root.value == 1.0 and win.proven and win.value == 1.0
     end = analysis.node([0])
     assert end.proven and end.value == -1.0 and end.edges == ()
+
+
+def test_each_player_has_a_value_also_in_a_tree_that_follows_the_game():
+    """Both ways to read one search agree; a proven node has the results of the game."""
+    mo = registry.load("tictacmo")
+    start = mo.game.position("a1")
+    player = make_player("mcts:300", mo, seed=1, threads=1)
+    analysis = player.analysis()
+    analysis.run(start)
+    found = search_position(start, playouts(kernels_of(mo.game), 0), 300)
+    assert len(found.values) == 3 and found.value == found.values[1]
+    for position in (start, start.play(9), start.play(9).play(3)):
+        analysis.run(position)  # the tree is kept
+        root, mover = analysis.node(), position.to_play
+        own = np.roll(analysis.result().values[0], mover)
+        assert root.values == pytest.approx(own.tolist(), abs=1e-6) and root.value == root.values[mover]
+        edge = root.edges[0]
+        below = analysis.node([edge.action]).values
+        assert below[mover] == pytest.approx(edge.value, abs=1e-6)
+    won = mo.game.position("a1 b1 a2 b2 c1 c2")  # the first player takes c3
+    analysis.run(won)
+    assert analysis.node([won.parse("c3")]).values == won.play(won.parse("c3")).results == (1.0, -0.5, -0.5)
+    assert analysis.node().proven and analysis.node().values == (1.0, -0.5, -0.5)
+    two = make_player("mcts:50", CONNECT_4, seed=1, threads=1).analysis()
+    two.run(CONNECT_4.game.position("4"))
+    assert two.node().values == (-two.node().value, two.node().value)
+    assert two.node([3]).values == (two.node([3]).value, -two.node([3]).value)
 
 
 TICTACTOE = registry.load("tictactoe").game

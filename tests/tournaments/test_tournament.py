@@ -384,6 +384,10 @@ def by_hand(before, after):
         (edited(GAMES, lambda text: text + text.splitlines()[3] + "\n"), "line 37: game 3 of .* is there twice"),
         (edited(GAMES, lambda text: text.replace('"number": 5', '"number": 6', 1)), "is no game of this tournament"),
         (edited(GAMES, lambda text: text.replace("mcts:8", "mcts:9", 1)), "is no game of this tournament"),
+        (
+            edited(GAMES, lambda text: text.replace('"mcts:8"]', '"mcts:8", "mcts:8"]', 1)),
+            "is no game of this tournament",
+        ),
         (edited(GAMES, lambda text: "\n" + text), "line 1 is not valid JSON"),
         (lambda folder: resealed(folder, format=7), "is not the settings of a tournament of this version"),
         (by_hand('"opening_plies": 2', '"opening_plies": 3'), "was changed by hand: .*; bring"),
@@ -413,6 +417,10 @@ def test_a_changed_figure_of_a_game_is_found_and_its_game_is_played_again(tmp_pa
     for read in (lambda: play(tmp_path, make()), lambda: read_games(tmp_path)):
         with pytest.raises(InputError, match="line 4 is damaged"):
             read()
+    record = json.loads(without_seals(lines[3].decode()))
+    path.write_text(json.dumps(record | {"contestants": [*record["contestants"], "random"]}) + "\n")
+    with pytest.raises(InputError, match="no game of this tournament"):
+        read_games(tmp_path)
     path.write_bytes(b"".join([*lines[:3], *lines[4:]]))
     assert moves_by_key(play(tmp_path, make())) == moves_by_key(records)
 
