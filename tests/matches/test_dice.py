@@ -53,6 +53,20 @@ def test_dice_fall_as_often_as_they_should():
     assert (states[:, 1] == outcomes.sum(axis=1)).all() and not states[:, 2].any()
 
 
+def test_dice_differ_by_seed_game_and_ply():
+    """Two coins each: of 60 pairs of them few are alike, and as many of the first coins are like the second ones."""
+    kernels, games = Kernels(RACE), np.arange(60)
+
+    def rolled(seed: int, games: np.ndarray, ply: int) -> np.ndarray:
+        states = np.repeat(RACE.start().play(0).state[None], 60, axis=0)
+        return kernels.roll(states, np.zeros(60, np.int8), seed, games, np.full(60, ply))
+
+    shown = rolled(7, games, 2)
+    assert np.array_equal(shown, rolled(7, games, 2))
+    for other in (rolled(8, games, 2), rolled(7, games + 60, 2), rolled(7, games, 3), shown[:, ::-1]):
+        assert (shown == other).mean() < 0.6
+
+
 def test_games_are_saved_and_replay_to_the_same_dice(tmp_path: Path):
     match = az.match("random", "greedy", "pig", games=4, seed=1)
     write_records(tmp_path / "games.jsonl", match.games)

@@ -247,6 +247,19 @@ def test_only_what_every_outcome_wins_is_proven():
     assert won.proven and won.value == 1.0 and won.best == 1
 
 
+def settle_downwards(state, outcome):
+    """The first outcome walks farthest."""
+    state[2] -= np.uint64(1)
+    state[1] += np.uint64(2 - outcome)
+
+
+def test_a_die_is_not_proven_by_its_first_outcome():
+    """Two steps from the goal, which the first outcome of the first coin reaches whatever the second one shows."""
+    game: Game = type("Downwards", (Race,), {"rules": replace(Race.rules, settle=settle_downwards)})()
+    found = az.search(game.position("1 1 1 1"), planted, simulations=300)
+    assert found.visits[0] > 20 and not found.proven and abs(found.value) < 1.0
+
+
 def test_what_a_search_of_dice_cannot_do_is_refused():
     due = PIG.start().play(0)
     with pytest.raises(IllegalAction, match="a die is due"):
