@@ -233,6 +233,16 @@ def test_games_with_dice_keep_all_laws(name: str):
     assert validate(registry.load(f"openspiel:{name}").game, 5).num_games == 5
 
 
+def test_more_dice_in_a_row_than_random_games_had_are_refused(monkeypatch):
+    """Trees and records would have no room for them."""
+    pytest.importorskip("pyspiel")
+    game = registry.load("openspiel:2048").game
+    assert game.start().play(0).chances and game.dice_in_a_row == 4
+    monkeypatch.setattr(game, "dice_in_a_row", 1)
+    with pytest.raises(GameError, match="1 dice came one after another"):
+        game.start().play(1).chances  # noqa: B018
+
+
 def test_a_shown_game_with_dice_of_openspiel_is_read_from_its_states():
     pytest.importorskip("pyspiel")
     game = registry.load("openspiel:einstein_wurfelt_nicht").game

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import logging
 import math
 import re
@@ -101,8 +102,13 @@ class OpenSpielGame(PythonGame):
         return position.legal_actions()
 
     def odds(self, position: Any) -> Sequence[float]:
-        is_due = position.is_chance_node() and not self.cut(position)
-        return [probability for _, probability in _outcomes_of(position)] if is_due else ()
+        if not position.is_chance_node() or self.cut(position):
+            return ()
+        last = itertools.islice(reversed(position.full_history()), self.dice_in_a_row)
+        if sum(played.player < 0 for played in last) == self.dice_in_a_row:  # trees and records have room for no more
+            row = f"{self.dice_in_a_row} dice came one after another and another one is due"
+            raise GameError(f"{self.name} cannot be used here: {row}, though random games had half as many at most")
+        return [probability for _, probability in _outcomes_of(position)]
 
     def over(self, position: Any) -> bool:
         return position.is_terminal() or self.cut(position)
