@@ -94,7 +94,7 @@ class TorchNet(NeuralNet):
             raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
         self.device = torch.device("cpu")
         self.for_one = game.num_players == 1
-        """The values stand for points, which have no natural scale."""
+        """Values stand for points, which have no natural scale: two actions differ by less than bf16 rounds away."""
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
         check_module(module, self._example, game.num_actions, game.value_shape)
@@ -120,7 +120,7 @@ class TorchNet(NeuralNet):
             self._inference.set_weights(frozen)
         if self.frozen is None:
             self.frozen, self.dtype = frozen, torch.float32
-            if bf16_pays(self.device):
+            if bf16_pays(self.device) and not self.for_one:
                 short = copy.deepcopy(frozen).to(torch.bfloat16)
                 example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
                 answers = answers_of(short, example)

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import alphazero as az
+from alphazero.catalogue import registry
 from alphazero.errors import CheckpointError
 from alphazero.nets.any_module import fold, to_priors
 from alphazero.nets.resnet import make_net
@@ -81,6 +82,12 @@ def test_what_plays_is_close_to_float32(trained):
     prior_errors, value_errors = np.abs(priors - exact).max(axis=1), np.abs(found - values.numpy())
     assert np.mean(prior_errors) < 0.01 and np.quantile(prior_errors, 0.99) < 0.04 and prior_errors.max() < 0.1
     assert np.mean(value_errors) < 0.01 and np.quantile(value_errors, 0.99) < 0.04 and value_errors.max() < 0.1
+
+
+def test_points_are_told_in_float32():
+    """What two actions differ by is less than what bf16 rounds away."""
+    net = registry.load("2048").make_net(registry.load("2048").game, {})
+    assert net.dtype == net.trainer().dtype == torch.float32
 
 
 def test_an_answer_hardly_depends_on_the_batch(trained):
