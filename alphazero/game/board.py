@@ -33,10 +33,10 @@ class Piece:
 
     cell: int
     player: int | None
-    """The owner, 0 or 1; None if it has no owner."""
+    """The owner, from 0; None if it has no owner."""
     shape: str = ""
-    """`stone`, `cross`, `ring`, `pawn`, `fill` (colours the cell) or `line` (fills a thin cell). Empty: the shape that
-    the board has for this player."""
+    """`stone`, `cross`, `ring`, `triangle`, `pawn`, `fill` (colours the cell) or `line` (fills a thin cell). Empty: the
+    shape that the board has for this player."""
     text: str = ""
     """A letter or number on the piece."""
 

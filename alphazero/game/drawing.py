@@ -203,14 +203,16 @@ class _Picture:
         return self.colors.neutral if player is None else self.colors.of_players[player]
 
     def engraving(self, player: int | None, share: float) -> list[Layer]:
-        """A ring for the first player and a square for the second, so that nobody needs colours to tell them apart.
+        """Another mark for each player, so that nobody needs colours to tell them apart.
 
-        The third one has neither; then they come again.
+        A ring, a square, nothing; then a disc, a full square, a dot; then a ring and a square with a dot inside.
         """
-        if player is None or player % 3 == 2:
+        if player is None or player == 2:
             return []
-        color, cap, share = self.color_of(player), ("round", "square")[player % 3], share * (1.0, 0.8)[player % 3]
-        return [(share + 0.06, _contrast(color, 0.45), cap), (share - 0.06, color, cap)]
+        (row, kind), color = divmod(player, 3), self.color_of(player)
+        cap, size, dark = ("round", "square", "round")[kind], share * (1.0, 0.8, 0.4)[kind], _contrast(color, 0.45)
+        layers = [(size + 0.06, dark, cap), (size - 0.06, color, cap), (0.16, dark, "round")]
+        return layers[: (2, 1, 3)[row]]
 
     def line(self, path: str, color: str, width: float, cap: str = "round") -> str:
         """A path as a line."""
@@ -264,8 +266,8 @@ class _Picture:
     def footer(self, view: View, marks: Sequence[Mark], status: str) -> str:
         """The line below the board: who moves or has won, and some buttons, those with the largest shares first."""
         x, y = self.left, self.bottom + MARGIN + 0.25
-        player = view.to_play if view.outcome is None else int(view.outcome < 0)
-        icon = "" if view.outcome == 0 else self.line(_path([(x + 0.2, y)], "h0"), self.color_of(player), 0.4)
+        player = (*view.winners, view.to_play)[0]
+        icon = "" if len(view.winners) > 1 else self.line(_path([(x + 0.2, y)], "h0"), self.color_of(player), 0.4)
         drawn = [icon, self.words((x + 0.5, y), status, text_anchor="start")]
         found = {mark.click: f"{mark.click.name} {mark.text}" for mark in reversed(marks) if not mark.click.cells}
         labels = list((found | {c: found.get(c, c.name) for c in view.clicks if not c.cells}).values())

@@ -12,7 +12,7 @@ import numpy as np
 from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, quote
 from alphazero.game import Game, Position
-from alphazero.game.kernels import Kernels, kernels_of
+from alphazero.game.kernels import DIE, Kernels, kernels_of
 from alphazero.game.record import words_of
 from alphazero.game.rules import by_player
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
@@ -247,7 +247,8 @@ class Analysis:
         value = tree.proven[0, at] if exact else np.clip(tree.node_value[0, at] / count, -1.0, 1.0)
         if tree.proven[0, at] == BETWEEN:
             value = tree.raw_value[0, at]
-        values = self._values(at, value)
+        values, mover = self._values(at, float(value))
+        value = values[mover]
         if tree.node_visits[0, at] == 0:
             return TreeNode(0, float(value) if exact else 0.0, values, bool(exact), ())
         visits, priors, known = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]
@@ -263,17 +264,18 @@ class Analysis:
         )  # fmt: skip
         return TreeNode(int(visits[legal].sum()), float(value), values, bool(exact), edges)
 
-    def _values(self, at: int, value: float) -> tuple[float, ...]:
-        """The value of a node for each player; `value` is that of the player to move there."""
+    def _values(self, at: int, value: float) -> tuple[tuple[float, ...], int]:
+        """The value of a node for each player, and who is to move there; in a game for up to two, with that `value`."""
         tree, last = self._search.tree, self._last
         assert last is not None
         # a tree numbers the players from 0 for who moved at its first root, unless the rules tell their numbers
         count, ahead = last.game.num_players, last.to_play - int(tree.to_play[0, ROOT])
+        mover = (int(tree.to_play[0, at]) % DIE + ahead) % count
         if not last.game.value_shape:
-            return by_player(np.array([value]), (int(tree.to_play[0, at]) + ahead) % count, count)
+            return by_player(np.array([value]), mover, count), mover
         sums, visits = tree.seat_sums[0, at], max(1.0, float(tree.node_visits[0, at]))
         values = tree.seat_values[0, at] if tree.proven[0, at] == BETWEEN else sums / visits
-        return by_player(np.clip(values, -1.0, 1.0), ahead % count, count)
+        return by_player(np.clip(values, -1.0, 1.0), ahead % count, count), mover
 
     def result(self) -> SearchResult:
         """The search's result up to now, with one row."""

@@ -272,6 +272,11 @@ class ModuleBuilder:
                 f"the rules of {game.name} run as Python objects, which a web page cannot run: write them as scalar "
                 "functions that numba compiles (docs/guides/writing_rules.md)"
             )
+        if game.num_players > 2:
+            raise GameError(
+                f"a page in one file has seats for two, and {game.name} has {game.num_players} players: "
+                "`alphazero serve` plays it"
+            )
         self.game, self.layout = game, Layout()
         self._made: dict[Callable[..., Any], Any] = {}
         self._entry_points: dict[str, EntryPoint] = {}

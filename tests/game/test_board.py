@@ -11,7 +11,8 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
-from alphazero.game import Game, Piece, Position
+from alphazero.game import Board, Game, Piece, Position, grid_cells
+from alphazero.game.drawing import _Picture
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 from tests.catalogue import general_games
@@ -407,3 +408,20 @@ def test_a_game_whose_planes_hold_no_stones_shows_its_text(observe):
 
     assert Pits().board.cells == () and Pits().start().view.pieces == () and Pits().start().view.text
     assert len(Drawn().board.cells) == 9 and [piece.text for piece in Drawn().start().view.pieces] == ["7"]
+
+
+def test_the_marks_of_eight_players_differ_without_their_colours():
+    picture = _Picture(Board(cells=grid_cells(1, 1, ["a1"])))
+    marks = [[(round(size, 3), cap) for size, _, cap in picture.engraving(player, 0.45)] for player in range(8)]
+    assert len({str(each) for each in marks}) == 8 and marks[2] == []
+    assert picture.engraving(None, 0.45) == []
+    mo = registry.load("tictacmo").game.position("a1 b1 e2")
+    assert [fill in mo.svg() for fill in mo.game.board.colors.of_players] == [True, True, True, *[False] * 5]
+
+
+def test_the_winners_colour_stands_below_the_board():
+    game = registry.load("tictacmo").game
+    won = game.position("a2 b1 e1 a3 b3 e2 c2 d2 e3")
+    third = game.board.colors.others[0]
+    assert won.winners == (2,) and "third player has won" in won.svg()
+    assert won.svg().rpartition("third player has won")[0].rpartition("<path")[2].count(third) == 1

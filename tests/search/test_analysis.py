@@ -247,7 +247,9 @@ def test_each_player_has_a_value_also_in_a_tree_that_follows_the_game():
     won = mo.game.position("a1 b1 a2 b2 c1 c2")  # the first player takes c3
     analysis.run(won)
     assert analysis.node([won.parse("c3")]).values == won.play(won.parse("c3")).results == (1.0, -0.5, -0.5)
-    assert analysis.node().proven and analysis.node().values == (1.0, -0.5, -0.5)
+    for path, value in (((), 1.0), ((won.parse("c3"),), -0.5)):
+        node = analysis.node(path)
+        assert node.proven and node.values == (1.0, -0.5, -0.5) and node.value == value
     two = make_player("mcts:50", CONNECT_4, seed=1, threads=1).analysis()
     two.run(CONNECT_4.game.position("4"))
     assert two.node().values == (-two.node().value, two.node().value)

@@ -257,6 +257,11 @@ def test_rules_that_cannot_be_compiled_are_refused_with_the_reason(step: Any, re
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 500
 
 
+def test_a_game_for_three_is_refused():
+    with pytest.raises(GameError, match="tictacmo has 3 players"):
+        ModuleBuilder(registry.load("tictacmo").game)
+
+
 def test_a_game_of_python_objects_is_refused():
     game = registry.load("openspiel:tic_tac_toe").game
     with pytest.raises(GameError, match="run as Python objects"):

@@ -46,12 +46,16 @@ function square([x, y], half, color) {
   return svg("rect", { x: at(x - half), y: at(y - half), width: at(2 * half), height: at(2 * half), fill: color });
 }
 
-// A ring for the first player, a square for the second: nobody needs colours to tell them apart.
+// Another mark for each player: nobody needs colours to tell them apart. A ring, a square, nothing; then a disc, a full
+// square, a dot; then a ring and a square with a dot inside.
 function engraving(middle, size, player, color, share) {
-  if (player === null) return [];
-  const mark = player === 0 ? disc : square;
-  const half = size * share * (player === 0 ? 1 : 0.8);
-  return [mark(middle, half + 0.06 * size, contrast(color, 0.45)), mark(middle, half - 0.06 * size, color)];
+  if (player === null || player === 2) return [];
+  const [row, kind] = [Math.floor(player / 3), player % 3];
+  const mark = kind === 1 ? square : disc;
+  const half = size * share * [1, 0.8, 0.4][kind];
+  const dark = contrast(color, 0.45);
+  const layers = [mark(middle, half + 0.06 * size, dark), mark(middle, half - 0.06 * size, color), disc(middle, 0.16 * size, dark)];
+  return layers.slice(0, [2, 1, 3][row]);
 }
 
 function pawn([x, y], size) {
@@ -65,13 +69,22 @@ function pawn([x, y], size) {
   );
 }
 
+// The colour of a player.
+export function colorOf({ colors }, player) {
+  return [colors.first, colors.second, ...colors.others][player];
+}
+
+function shapeOf({ shapes }, player) {
+  return shapes[player % shapes.length];
+}
+
 // One piece on a cell with that outline.
 export function drawPiece(piece, outline, board) {
   const middle = center(outline);
   const size = radius(outline);
   const { colors } = board;
-  const color = piece.player === null ? colors.neutral : [colors.first, colors.second][piece.player];
-  const shape = piece.shape || (piece.player === null ? "stone" : board.shapes[piece.player]);
+  const color = piece.player === null ? colors.neutral : colorOf(board, piece.player);
+  const shape = piece.shape || (piece.player === null ? "stone" : shapeOf(board, piece.player));
   const [x, y] = middle;
   const group = svg("g", { class: "piece" });
   if (shape === "line") group.append(svg("path", { d: path(outline), fill: color }));
@@ -82,6 +95,9 @@ export function drawPiece(piece, outline, board) {
     const r = 0.6 * size;
     const d = `M${at(x - r)} ${at(y - r)}L${at(x + r)} ${at(y + r)}M${at(x - r)} ${at(y + r)}L${at(x + r)} ${at(y - r)}`;
     group.append(svg("path", { d, fill: "none", stroke: color, "stroke-width": at(0.28 * size), "stroke-linecap": "round" }));
+  } else if (shape === "triangle") {
+    const d = path([[0, -0.66], [0.62, 0.5], [-0.62, 0.5]].map(([right, down]) => [x + right * size, y + down * size]));
+    group.append(svg("path", { d, fill: "none", stroke: color, "stroke-width": at(0.24 * size) }));
   } else if (shape === "ring") {
     group.append(svg("circle", { cx: at(x), cy: at(y), r: at(0.6 * size), fill: "none", stroke: color, "stroke-width": at(0.28 * size) }));
   } else if (shape === "pawn") {
@@ -98,7 +114,7 @@ export function drawPiece(piece, outline, board) {
 export function swatch(board, player) {
   const half = 0.5;
   const outline = [[-half, -half], [half, -half], [half, half], [-half, half]];
-  const shape = board.shapes[player] === "fill" ? "stone" : "";
+  const shape = shapeOf(board, player) === "fill" ? "stone" : "";
   const box = -half * SCALE;
   return svg(
     "svg",
