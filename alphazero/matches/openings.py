@@ -89,8 +89,11 @@ def describe_openings(kind: str, plies: int, game: Game) -> str:
     """A sentence that says how the games of a match began; `plies` as in `MatchResult.opening_plies`."""
     if game.num_players == 1:
         return "Both play each game by themselves" + ", with the same dice, ply by ply." * (game.num_outcomes > 0)
+    group, change = "The two games of each pair", "the players swap sides"
+    if game.num_players > 2:
+        group, change = f"The {2 * game.num_players} games of each group", "each contestant is alone in each seat once"
     if game.num_outcomes:
-        return "Every game begins at the start position. The two games of each pair have the same dice, ply by ply."
+        return f"Every game begins at the start position. {group} have the same dice, ply by ply."
     if plies == 0:
         return "Every game begins at the start position, so players without randomness repeat their games."
     what = f"{plies} random {'ply' if plies == 1 else 'plies'}"
@@ -102,7 +105,7 @@ def describe_openings(kind: str, plies: int, game: Game) -> str:
             f"net with {SIMULATIONS} simulations"
         )
     off = f"with {option('openings', 'none')} all games begin at the start position"
-    return f"The two games of each pair begin with the same {what}, and the players swap sides; {off}."
+    return f"{group} begin with the same {what}, and {change}; {off}."
 
 
 class Openings:

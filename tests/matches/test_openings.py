@@ -184,6 +184,8 @@ def test_reports_say_how_games_begin(tmp_path, capsys):
     assert "begin with the same 2 random plies" in (tmp_path / "report.html").read_text()
     assert "the same 4 random plies to a position that neither" in describe_openings("balanced", 4, CONNECT_4)
     assert "the same 1 random ply," in describe_openings("random", 1, CONNECT_4)
+    assert "6 games" in describe_openings("random", 4, registry.load("tictacmo").game)
+    assert "8 games" in describe_openings("random", 0, registry.load("cantstop4").game)
 
 
 def test_without_openings_a_perfect_player_never_loses(tmp_path, capsys):
