@@ -16,7 +16,7 @@ def presets(game: Game) -> dict[str, config.RunConfig]:
         generations=40,
         net=TowerConfig(128, 64),
         search=SearchConfig(num_simulations=16, gumbel_actions=16, gumbel_value_scale=2.0),
-        self_play=config.SelfPlayConfig(games_per_generation=256, num_slots=256, td_lambda=0.95),
+        self_play=config.SelfPlayConfig(games_per_generation=256, num_slots=256, td_lambda=0.99),
         replay=config.ReplayConfig(window_max=16, merge=False),
         learner=config.LearnerConfig(batch_size=1024, learning_rate=4e-3, sample_reuse=2.0),
         gate=config.GateConfig(enabled=False),  # between good nets the dice decide
