@@ -14,9 +14,10 @@ def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: a few minutes on a laptop; the others are the same, for longer."""
     quick = RunConfig(
         generations=30,
-        net=NetConfig(blocks=3, channels=32),
-        search=SearchConfig(num_simulations=64),
-        self_play=SelfPlayConfig(games_per_generation=256, num_slots=128, temperature_plies=6),
+        net=NetConfig(blocks=3, channels=48),
+        search=SearchConfig(num_simulations=90, gumbel_actions=15),
+        # positions that no careful player reaches are learned, too
+        self_play=SelfPlayConfig(games_per_generation=600, num_slots=128, random_plies=12),
         learner=LearnerConfig(batch_size=128, sample_reuse=4),
         gate=GateConfig(games=99, simulations=8),
         evaluation=EvaluationConfig(opponents=("random", "mcts:100"), games=99),
