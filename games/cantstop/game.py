@@ -333,7 +333,7 @@ class CantStop(Game):
         found = dict[tuple[int, ...], int]()
         for action in [] if position.chances else position.legal_actions:
             after = position.state.copy()
-            for column in {action, advance(after, action)} - {-1} if action < ROLL else ():
+            for column in sorted({action, advance(after, action)} - {-1}) if action < ROLL else ():
                 reached = self.cell(column, place(after[PLACES], column), position.to_play)
                 every = range(self.cell(column, 1), self.cell(column, LENGTHS[column] + 1))
                 found |= {(cell,): action for cell in (reached, *every)}

@@ -232,7 +232,7 @@ def test_the_board_shows_markers_runners_and_dice_and_a_click_in_a_column_moves(
     clicked = {(click.name, game.board.cells[click.cells[0]].name.split(",")[0]) for click in position.view.clicks}
     assert set(first) == {"6+11", "7+10", "8+9"}
     assert clicked == {(name, column) for name in first for column in name.split("+")}
-    assert first["8+9"] in ("8, step 3", "9, step 1") and first["7+10"] in ("7, step 5", "10, step 1")
+    assert first["8+9"] == "8, step 3" and first["7+10"] == "7, step 5"
     assert all(not click.cells for click in game.start().view.clicks)
 
 
