@@ -76,7 +76,9 @@ class Question(msgspec.Struct, frozen=True):
     text: Annotated[str, Meta(max_length=60_000)] = ""
     first: Title = ""
     second: Title = ""
-    resigned: Annotated[int, Meta(ge=0, le=1)] | None = None
+    others: Annotated[tuple[Title, ...], Meta(max_length=6)] = ()
+    """The names of the players; more than two in a game for more."""
+    resigned: Annotated[int, Meta(ge=0, le=7)] | None = None
     """The player who has lost the game by giving up, and why."""
     reason: Title | None = None
     name: Name = ""

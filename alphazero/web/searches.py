@@ -25,6 +25,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_simulation
 from alphazero.web.message import MOST_SIMULATIONS
 from alphazero.web.seats import Seat, Stop
+from alphazero.web.tables import values_at_end
 
 INTERVAL = 0.12
 """Least seconds between two reports of an analysis."""
@@ -139,6 +140,7 @@ class Grown:
     def _report(self, position: Position) -> dict[str, Any]:
         with self._lock:
             root, lines = self._analysis.node(()), self._analysis.lines()
+        values = {"values": root.values} if position.game.value_shape else {}
         lines = [replace(line, moves=line.moves[:MOST_MOVES]) for line in lines[:MOST_LINES]]
         found = [
             {**vars(line), "word": position.format(line.action), "words": words_of(position, line.moves)}
@@ -146,6 +148,7 @@ class Grown:
         ]
         return {
             "simulations": root.visits, "value": root.value, "proven": root.proven, "room": self.room, "lines": found,
+            **values,
         }  # fmt: skip
 
     def look(self, path: tuple[int, ...]) -> TreeNode:
@@ -192,7 +195,7 @@ def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[st
         priors, values = plain(position.state[None].copy(), position.legal_mask[None].copy())
     shares = priors[0] / max(1e-9, float(priors[0].sum()))
     return {
-        "value": round(float(values[0]), 4),
+        "value": round(float(values.flat[0]), 4),
         "policy": [
             {"action": action, "word": position.format(action), "prior": round(float(shares[action]), 4)}
             for action in sorted(position.legal_actions, key=lambda action: -shares[action])
@@ -219,15 +222,17 @@ def review(
 
     It has the position's `value`, the expected score of the first player from 0 to 1 (exact at the end of the game,
     None without an `analysis`), the move that was played there, and the exact `results`. Where a die is due, the value
-    is that of the move before, and the row is `rolled`.
+    is that of the move before, and the row is `rolled`. In a game for more than two a row has the `values` of all
+    players, from -1 to 1, in place of the `value`.
     """
     if position.ply > MOST_PLIES:
         raise InputError(f"a game of more than {MOST_PLIES} plies is too long for a review")
-    moves = dict[int, float | None]()
+    moves, many = dict[int, float | None](), bool(position.game.value_shape)
+    each: tuple[float, ...] | None = None
     for ply, at in enumerate(position.history):
         row: dict[str, Any] = {"ply": ply, "mover": at.to_play, "value": None}
         if at.terminal:
-            row["value"] = (at.outcome + 1) / 2
+            row["value"], each = (at.outcome + 1) / 2, values_at_end(at)
         elif at.chances:
             row["rolled"], value = True, moves.pop(position.actions[ply - 1], None) if ply else None
             row["value"] = None if value is None else first_score(value, at.to_play)
@@ -238,9 +243,16 @@ def review(
                     analysis.step()
             node = analysis.node()
             row["value"], moves = first_score(node.value, at.to_play), {edge.action: edge.value for edge in node.edges}
+            each = node.values
         if stop.is_set():
             return
+        if many:
+            row |= {"value": None, "values": each and [round(value, 4) for value in each]}
+            each = None
         if ply < position.ply:
             action = position.actions[ply]
             row |= {"action": action, "word": at.format(action), "results": results(at)}
+            if many and analysis is not None and not at.chances:
+                with contextlib.suppress(KeyError):  # the search has not come there
+                    each = analysis.node((action,)).values  # in case a die is due
         yield {"rows": [row], "of": position.ply + 1, "more": ply < position.ply}

@@ -115,6 +115,8 @@ class Table:
             view["dice"], more["rolled"] = bool(position.chances), [bool(at.chances) for at, _ in pairs]
         if points := shown_points(position):
             view["points"] = points
+        if self.game.value_shape and position.terminal:
+            view["values"] = values_at_end(position)
         return {
             **more, "actions": list(position.actions), "words": [at.format(action) for at, action in pairs],
             "movers": [at.to_play for at, _ in pairs], "set_up": position.is_set_up, "view": view,
@@ -154,6 +156,7 @@ class Table:
             "title": title_of(self.game.name),
             "board": asdict(self.game.board),
             "alone": self.game.num_players == 1,
+            "seats": self.game.num_players,
             "players": [seat.as_fields() for seat in self.seats()],
             "oracle": self.oracle and {"how": self.oracle.how, "unit": self.oracle.unit},
             "moves_run_together": self.game.split_moves("12") != ["12"],
@@ -171,10 +174,16 @@ class Table:
             raise InputError(
                 "no moves lead to the board that this game began from, so it cannot be saved: its link keeps it"
             )
-        names = question.first, question.second
+        names = question.first, question.second, *question.others
+        if len(names) != max(2, self.game.num_players) or (question.resigned or 0) >= len(names):
+            raise BadMessage(f"a game of {self.game.name} has a name for each player")
         result, forfeit = RESULTS[position.outcome] if position.terminal else "*", ""
         if (side := question.resigned) is not None and not position.terminal:
-            result, forfeit = RESULTS[1 if side else -1], f"{names[side]}: {question.reason or 'resigns'}"[:MOST_TEXT]
+            others_win = 1 if len(names) == 2 else 0  # more than one share it
+            result, forfeit = (
+                RESULTS[others_win if side else -1],
+                f"{names[side]}: {question.reason or 'resigns'}"[:MOST_TEXT],
+            )
         words = tuple(words_of(self.game.start(), position.actions))
         return line_of(GameRecord(self.name, 0, names, (), words, result, (0.0, 0.0), 0, forfeit))
 
@@ -192,8 +201,16 @@ def shown_points(position: Position) -> str:
     game = position.game
     if game.score is None or not (position.terminal or game.points_word is not None):
         return ""
+    if game.num_players > 2 and position.terminal:
+        return f"{', '.join(f'{result:,g}' for result in position.results)} {game.score.unit}"
     points = abs(position.points) if position.terminal else float(points_so_far(position.state, game.points_word))
     return f"{points:,g} {game.score.unit}"
+
+
+def values_at_end(position: Position) -> tuple[float, ...]:
+    """The value of the result for each player, the first player's first."""
+    size = position.game.score.size if position.game.score else 1.0
+    return tuple(result / size for result in position.results)
 
 
 def is_game(saved: str, name: str, game: Game) -> bool:

@@ -6,6 +6,7 @@ import { isSame, wordsOf } from "./judge.js";
 import { MoveList } from "./moves.js";
 import { HUMAN } from "./players.js";
 import { Review } from "./review.js";
+import { NAMES, resultOf } from "./seats.js";
 import { TreePanel } from "./tree.js";
 
 const OVERLAYS = { visits: "visits", values: "scores", policy: "policy without a search", exact: "exact results", nothing: "nothing" };
@@ -104,7 +105,7 @@ export class AnalyseView {
     }
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
-    const now = view.outcome === null ? `${view.to_play ? "Second" : "First"} player ${view.dice ? "rolls" : "to move"}` : this.game.alone ? "The game is over" : view.outcome === 0 ? "Draw" : `${view.outcome > 0 ? "First" : "Second"} player has won`;
+    const now = view.outcome === null ? `${NAMES[view.to_play]} ${view.dice ? "rolls" : "to move"}` : this.game.alone ? "The game is over" : resultOf(view.winners, this.game.seats);
     refill(this.status, `${who}${now}${view.points ? `: ${view.points}` : ""}`);
     this.moves.show(line, this.review.judged);
     this.review.show();
@@ -131,7 +132,7 @@ export class AnalyseView {
       this.exact = results;
       const best = results.filter((result) => isSame(result, results[0]));
       const names = best.map(({ action }) => view.clicks.find((click) => click.action === action)?.name);
-      const sentence = results.length ? `Exact: the ${view.to_play ? "second" : "first"} player ${results[0].outcome ? wordsOf(results[0], oracle) : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
+      const sentence = results.length ? `Exact: the ${NAMES[view.to_play].toLowerCase()} ${results[0].outcome ? wordsOf(results[0], oracle) : "draws"}; best ${names.length > 1 ? "moves" : "move"}: ${names.join(", ")}` : "Too far from the end for exact results.";
       refill(this.exactLine, sentence);
       if (results.length) say(sentence);
       this.exactLine.className = `exact-line ${results.length ? `known ${OUTCOMES[results[0].outcome] ?? ""}` : ""}`;
@@ -154,7 +155,7 @@ export class AnalyseView {
 
   onReport(desk) {
     // not where one looks: the new position may still be on its way
-    if (desk.side === 0) this.review.learn(desk.actions, desk.value);
+    if (desk.side === 0) this.review.learn(desk.actions, desk.shares);
   }
 
   onJudged() {
@@ -180,7 +181,7 @@ export class AnalyseView {
   tryAgain({ ply, mover }) {
     const opponent = { ...this.picker.fields };
     delete opponent.step;
-    this.app.memory.players = mover === 0 ? [{ id: HUMAN }, opponent] : [opponent, { id: HUMAN }];
+    this.app.memory.players = Array.from({ length: Math.max(2, this.game.seats) }, (_, seat) => (seat === mover ? { id: HUMAN } : opponent));
     this.app.memory.gaveUp = null;
     this.app.fresh("play");
     this.playFrom(this.line.actions.slice(0, ply));

@@ -2,12 +2,12 @@
 // It knows a board's description and a position's view, as the engine sends them, and no game.
 
 import { button, el, isShortcut, put, redraw, refill, svg } from "./dom.js";
+import { NAMES } from "./seats.js";
 import { SCALE, center, drawArea, drawArrow, drawHole, drawPiece, path, radius, shrunk, words } from "./shapes.js";
 
 const MARGIN = 0.3;
 const LEAST_SHARE = 0.005;
 const MOST_BUTTONS = 60;
-const OWNERS = ["first player's", "second player's"];
 
 export class BoardView {
   // onAction(action) is called for a legal action; without it the board only shows.
@@ -123,7 +123,7 @@ export class BoardView {
     const playable = this.playable();
     this.nodes.forEach((node, number) => {
       const piece = pieces.get(number);
-      const owner = piece ? (piece.player === null ? "taken" : `${OWNERS[piece.player]} piece`) : "empty";
+      const owner = piece ? (piece.player === null ? "taken" : `${NAMES[piece.player].toLowerCase()}'s piece`) : "empty";
       const parts = [cells[number].name, piece?.text ? `${owner} ${piece.text}` : owner];
       if (view.last.includes(number)) parts.push("last move");
       if (view.winning.includes(number)) parts.push("winning");

@@ -30,7 +30,7 @@ export function tick(value) {
   return String(Number(value.toPrecision(4)));
 }
 
-// series: [{name, points: [[x, y], ...], style: number}]. Options: width, height, y: [low, high], xName, yTick(value),
+// series: [{name, points: [[x, y], ...], style: number, color}]. Options: width, height, y: [low, high], xName, yTick(value),
 // whole: ticks of x are whole numbers, middle: a y to draw a line at, marks: [{x, y, kind, title}], at: an x to mark, label: words for screen readers.
 export function lineChart(series, options = {}) {
   const { width = 560, height = 190, xName = "", yTick = tick, middle, marks = [], at, label } = options;
@@ -58,9 +58,10 @@ export function lineChart(series, options = {}) {
   series.forEach((one, i) => {
     const style = one.style ?? i;
     const d = one.points.map(([x, y], k) => `${k ? "L" : "M"}${px(x).toFixed(1)} ${py(y).toFixed(1)}`).join("");
-    root.append(svg("path", { d, class: "curve", stroke: COLORS[style % COLORS.length], "stroke-dasharray": DASHES[style % DASHES.length] }));
+    const stroke = one.color ?? COLORS[style % COLORS.length];
+    root.append(svg("path", { d, class: "curve", stroke, "stroke-dasharray": DASHES[style % DASHES.length] }));
     if (one.points.length < 60) {
-      for (const [x, y] of one.points) root.append(svg("circle", { cx: px(x), cy: py(y), r: 2.4, fill: COLORS[style % COLORS.length] }));
+      for (const [x, y] of one.points) root.append(svg("circle", { cx: px(x), cy: py(y), r: 2.4, fill: stroke }));
     }
   });
   for (const { x, y, kind, title } of marks) {
@@ -92,7 +93,7 @@ export function pickable(box, place, onPick) {
 export function legend(series) {
   return el("ul", { class: "legend" }, series.map((one, i) => {
     const style = one.style ?? i;
-    const line = svg("line", { x1: 1, x2: 27, y1: 6, y2: 6, stroke: COLORS[style % COLORS.length], "stroke-width": 3, "stroke-dasharray": DASHES[style % DASHES.length] });
+    const line = svg("line", { x1: 1, x2: 27, y1: 6, y2: 6, stroke: one.color ?? COLORS[style % COLORS.length], "stroke-width": 3, "stroke-dasharray": DASHES[style % DASHES.length] });
     return el("li", {}, svg("svg", { width: 28, height: 12, "aria-hidden": "true" }, line), one.name);
   }));
 }

@@ -2,8 +2,11 @@
 
 import { BoardView } from "./board.js";
 import { button, countOf, el, percent, refill, rescueFocus, short } from "./dom.js";
-import { isSame, wordsOf } from "./judge.js";
+import { isSame, sharesOf, wordsOf } from "./judge.js";
 import { PlayerPicker } from "./players.js";
+import { headOfScore, scoreOf } from "./score.js";
+import { NAMES } from "./seats.js";
+import { colorOf, swatch } from "./shapes.js";
 
 export const FIRST_LIMIT = 50_000;
 const MOST_LIMIT = 200_000;
@@ -35,8 +38,9 @@ export class Desk {
     this.pauseButton = button("Pause", () => this.togglePause());
     this.deeperButton = button("Deeper", () => this.deeper());
     this.clearButton = button("Clear", () => this.restart());
-    this.bar = el("div", { class: "bar", role: "img" }, el("span", { class: "first" }));
-    this.barText = el("span", { class: "bar-text" });
+    const { seats } = this.view.game;
+    this.bars = Array.from({ length: seats > 2 ? seats : 1 }, () => el("div", { class: "bar", role: "img" }, el("span", { class: "first" })));
+    this.barTexts = this.bars.map(() => el("span", { class: seats > 2 ? "row bar-text" : "bar-text" }));
     this.head = el("thead");
     this.body = el("tbody");
     this.kept = new Map();
@@ -45,7 +49,7 @@ export class Desk {
     this.node = el("section", { class: "card desk", "aria-label": title },
       el("h2", {}, title), this.picker.node,
       el("div", { class: "buttons" }, this.pauseButton, this.deeperButton, this.clearButton),
-      el("div", { class: "value" }, this.bar, this.barText), this.numbers, this.noPolicy,
+      el("div", { class: "value" }, this.bars.map((bar, seat) => [bar, this.barTexts[seat]])), this.numbers, this.noPolicy,
       el("div", { class: "scroll" }, this.table));
   }
 
@@ -157,11 +161,15 @@ export class Desk {
     this.draw();
   }
 
-  // The expected score of the first player, 0 to 1; null if nothing is known.
-  get value() {
-    if (this.shown?.outcome !== null && this.shown) return (this.shown.outcome + 1) / 2;
-    if (!this.report) return null;
-    return (1 + (this.shown.to_play === 0 ? this.report.value : -this.report.value)) / 2;
+  // The expected scores as `sharesOf` gives them; null if nothing is known.
+  get shares() {
+    if (!this.shown) return null;
+    const { outcome, to_play } = this.shown;
+    const known = outcome === null ? this.report : this.shown;
+    if (!known) return null;
+    if (this.view.game.seats > 2) return sharesOf(known);
+    if (outcome !== null) return [(outcome + 1) / 2];
+    return [(1 + (to_play === 0 ? known.value : -known.value)) / 2];
   }
 
   // A move is meant for the position that the board shows, which one may have left.
@@ -196,17 +204,25 @@ export class Desk {
   }
 
   drawValue() {
-    const { value } = this;
-    const text = value === null ? "" : this.report?.proven
-      ? `First player: proven ${OUTCOMES[Math.round(2 * value - 1)]}`
-      : `First player: ${percent(value)} expected score`;
-    const first = this.bar.firstChild;
-    first.style.width = percent(value ?? 0.5, 1);
-    first.style.background = this.view.game.board.colors.first;
-    this.bar.style.background = this.view.game.board.colors.second;
-    this.bar.setAttribute("aria-label", text || "No value yet");
-    this.bar.classList.toggle("unknown", value === null);
-    refill(this.barText, text);
+    const { shares } = this;
+    const { game } = this.view;
+    this.bars.forEach((bar, seat) => {
+      const text = shares === null ? "" : `${NAMES[seat]}: ${this.said(shares[seat])}`;
+      const first = bar.firstChild;
+      first.style.width = percent(shares?.[seat] ?? 0.5, 1);
+      first.style.background = colorOf(game.board, seat);
+      bar.style.background = game.seats > 2 ? "" : game.board.colors.second;
+      bar.setAttribute("aria-label", text || "No value yet");
+      bar.classList.toggle("unknown", shares === null);
+      refill(this.barTexts[seat], text && game.seats > 2 && swatch(game.board, seat), text);
+    });
+  }
+
+  // A share of this position in words.
+  said(share) {
+    const { game } = this.view;
+    if (game.seats > 2) return `${scoreOf(game, 2 * share - 1)}${this.report?.proven ? ", proven" : ""}`;
+    return this.report?.proven ? `proven ${OUTCOMES[Math.round(2 * share - 1)]}` : `${percent(share)} expected score`;
   }
 
   marks() {
@@ -231,7 +247,7 @@ export class Desk {
       for (const { action, visits, value } of lines) {
         if (visits / total < 0.005) continue;
         marks.shares[action] = visits / total;
-        marks.texts[action] = overlay === "values" ? percent((1 + value) / 2) : percent(visits / total);
+        marks.texts[action] = overlay === "values" ? scoreOf(this.view.game, value) : percent(visits / total);
       }
     }
     return marks;
@@ -255,7 +271,7 @@ export class Desk {
     const best = this.view.exact?.[0]; // none where nobody knows
     const total = this.report?.simulations || 1; // also of moves that have no row
     const exactOf = ({ exact }) => (exact ? wordsOf(exact, this.view.game.oracle) + (isSame(exact, best) ? " ★" : "") : "");
-    const head = ["Move", "Visits", "Score", "Prior", ...(best ? ["Exact"] : []), "Expected play"];
+    const head = ["Move", "Visits", headOfScore(this.view.game), "Prior", ...(best ? ["Exact"] : []), "Expected play"];
     this.table.classList.toggle("empty", !rows.length);
     refill(this.head, el("tr", {}, head.map((word) => el("th", { scope: "col" }, word))));
     refill(this.body, rows.map((row) => {
@@ -265,7 +281,7 @@ export class Desk {
       const node = this.rowOf(row);
       return refill(node, node.firstChild,
         el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
-        el("td", {}, row.value === null ? "" : percent((1 + row.value) / 2, 1)),
+        el("td", {}, row.value === null ? "" : scoreOf(this.view.game, row.value, 1)),
         el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
         best && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] ?? "" : ""}` }, exactOf(row)),
         el("td", { class: "line" }, row.words.slice(1).join(" ")));

@@ -11,6 +11,17 @@ export function wordsOf({ outcome, distance }, { how, unit }) {
   return distance === null ? verb : `${verb} ${how} ${distance} ${unit}${distance === 1 ? "" : "s"}`;
 }
 
+// The expected scores of a row or a report, 0 to 1: in a game for more than two, of each player; else the first one's.
+export function sharesOf({ value, values }) {
+  if (values !== undefined) return values && values.map((one) => (1 + one) / 2);
+  return value === null ? null : [value];
+}
+
+// The share of one player.
+function shareAt(shares, seat) {
+  return shares.length > 1 ? shares[seat] : seat === 0 ? shares[0] : 1 - shares[0];
+}
+
 export function isSame(a, b) {
   return a.outcome === b.outcome && a.distance === b.distance;
 }
@@ -18,15 +29,16 @@ export function isSame(a, b) {
 // Each side's figures, and the mistakes in order, of the rows of a review. `right` of `known` moves keep the best
 // outcome, `perfect` are those than which no move has a better result; `lost` is the mean expected score that a move
 // gave away by the contestant's opinion, over `judged` moves.
-export function judge(rows, oracle) {
-  const sides = [0, 1].map(() => ({ right: 0, perfect: 0, known: 0, lost: 0, judged: 0 }));
+export function judge(rows, oracle, seats = 2) {
+  const sides = Array.from({ length: Math.max(2, seats) }, () => ({ right: 0, perfect: 0, known: 0, lost: 0, judged: 0 }));
   const mistakes = [];
-  rows.slice(0, -1).forEach(({ ply, mover, value, action, word, results, rolled }, i) => {
+  rows.slice(0, -1).forEach(({ ply, mover, action, word, results, rolled }, i) => {
     if (rolled) return; // nobody chose
-    const [side, after] = [sides[mover], rows[i + 1].value];
+    const side = sides[mover];
+    const [before, after] = [rows[i], rows[i + 1]].map(sharesOf);
     let lost = 0;
-    if (value !== null && after !== null) {
-      lost = Math.max(0, mover === 0 ? value - after : after - value);
+    if (before !== null && after !== null) {
+      lost = Math.max(0, shareAt(before, mover) - shareAt(after, mover));
       side.lost += lost;
       side.judged += 1;
     }
@@ -43,7 +55,7 @@ export function judge(rows, oracle) {
         mistakes.push({ ply, mover, word, sentence });
       }
     } else if (lost >= MISTAKE) {
-      const sentence = `gives away ${Math.round(100 * lost)} percentage points of expected score`;
+      const sentence = seats > 2 ? `gives away ${(2 * lost).toFixed(2)} of the expected result` : `gives away ${Math.round(100 * lost)} percentage points of expected score`;
       mistakes.push({ ply, mover, word, sentence });
     }
   });

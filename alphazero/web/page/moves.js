@@ -1,6 +1,7 @@
 // The list of moves; a click jumps to the position after a move.
 
 import { el, put, redraw } from "./dom.js";
+import { NAMES } from "./seats.js";
 
 export class MoveList {
   constructor(onPick) {
@@ -35,7 +36,7 @@ export class MoveList {
     if (mover !== null && !rolled) put(item, el("span", { class: "ply" }, `${ply}.`));
     put(item, word);
     if (mark) put(item, el("span", { class: `judged ${mark.kind}`, title: mark.sentence }, mark.kind === "wrong" ? "??" : "?"));
-    const who = mover === null ? "" : `${mover === 0 ? "first" : "second"} player, `;
+    const who = mover === null ? "" : `${NAMES[mover].toLowerCase()}, `;
     item.setAttribute("aria-label", ply ? `${rolled ? "" : `Move ${ply}, `}${who}${word}${mark ? `, ${mark.sentence}` : ""}` : "Start of the game");
     return item;
   }

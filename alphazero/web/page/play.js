@@ -1,15 +1,16 @@
-// The view to play in: against a contestant, between two of them, or two people at one screen.
+// The view to play in: against contestants, between them, or several people at one screen.
 
 import { BoardView } from "./board.js";
-import { announce, button, countOf, el, percent, refill, rescueFocus, say } from "./dom.js";
+import { announce, button, countOf, el, refill, rescueFocus, say } from "./dom.js";
 import { copy, load, save } from "./file.js";
 import { MoveList } from "./moves.js";
 import { HUMAN, PlayerPicker } from "./players.js";
+import { nameOfScore, scoreOf } from "./score.js";
+import { NAMES, resultOf } from "./seats.js";
 import { swatch } from "./shapes.js";
 
 const HINT_SIMULATIONS = 400;
 const PATIENCE = 1500;
-const NAMES = ["First player", "Second player"];
 
 // A field of one line would drop the line breaks of a board, and so join the numbers of its rows to their cells.
 function pasteOnOneLine(event, field) {
@@ -36,11 +37,11 @@ export class PlayView {
     this.hint = null;
     this.seed = Math.floor(Math.random() * 2 ** 31);
     this.board = new BoardView(this.game.board);
-    this.pickers = [0, 1].map((side) => new PlayerPicker(NAMES[side], { human: true, onChange: () => this.playersChanged() }));
+    this.pickers = NAMES.slice(0, Math.max(2, this.game.seats)).map((name) => new PlayerPicker(name, { human: true, onChange: () => this.playersChanged() }));
     this.moves = new MoveList((ply) => this.jump(ply));
     this.build();
-    const known = app.memory.players ?? [{ id: HUMAN }, { id: this.game.players[0].id }];
-    this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? {}));
+    const known = app.memory.players ?? [{ id: HUMAN }];
+    this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? { id: this.game.players[0].id }));
     this.second.hidden = this.switch.hidden = Boolean(this.game.alone);
   }
 
@@ -59,7 +60,7 @@ export class PlayView {
     const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
       el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
     this.second = seats[1];
-    this.switch = button("Switch sides", () => this.switchSides());
+    this.switch = button(this.game.seats > 2 ? "Change seats" : "Switch sides", () => this.switchSides());
     this.start = el("input", { type: "text", placeholder: "moves, or a board", "aria-label": "Moves or a board to start from", spellcheck: "false", onpaste: (event) => pasteOnOneLine(event, this.start) });
     this.typed = el("input", { type: "text", "aria-label": "Type a move", placeholder: "type a move", spellcheck: "false", class: "typed" });
     this.form = formOf(this.typed, "Play", () => this.typeMove());
@@ -163,16 +164,17 @@ export class PlayView {
     const back = ply < this.line.actions.length;
     let detail = `${last}A click, or the arrow keys and Enter, play a move${back ? " in place of those that came after; Redo goes on" : ""}.`;
     if (this.resigned !== null) {
-      status = `${this.nameOf(this.resigned)} ${this.pickers[this.resigned].isHuman && !this.twoPeople() ? "have" : "has"} resigned. ${this.wins(1 - this.resigned)}`;
+      const others = this.game.seats > 2 ? "The others share the win." : this.wins([1 - this.resigned]);
+      status = `${this.nameOf(this.resigned)} ${this.isYou(this.resigned) ? "have" : "has"} resigned. ${others}`;
       detail = `${last}New game begins another. Analyse shows where this one was decided.`;
     } else if (view.outcome !== null) {
-      status = this.game.alone ? "The game is over." : view.outcome === 0 ? "The game is a draw." : this.wins(view.outcome > 0 ? 0 : 1);
+      status = this.game.alone ? "The game is over." : this.wins(view.winners);
       detail = `The game ended after ${countOf(ply, "move")}. New game begins another; Analyse shows where it was decided.`;
     } else if (human) {
-      status = this.twoPeople() ? `${NAMES[view.to_play]} to move` : "Your turn";
+      status = this.isYou(view.to_play) ? "Your turn" : `${NAMES[view.to_play]} to move`;
       if (best !== null) detail = this.hint.sentence;
     } else if (view.dice) {
-      status = `Looking back: ${this.nameOf(view.to_play)} ${this.twoPeople() || !this.pickers[view.to_play].isHuman ? "rolls" : "roll"}`;
+      status = `Looking back: ${this.nameOf(view.to_play)} ${this.isYou(view.to_play) ? "roll" : "rolls"}`;
       detail = "Redo goes on with what the die has shown.";
     } else if (back) {
       status = `Looking back: ${this.nameOf(view.to_play)} to move`;
@@ -185,21 +187,25 @@ export class PlayView {
     const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
     this.told = { ply, sentence };
-    refill(this.status, view.outcome === 0 || this.resigned !== null ? null : swatch(this.game.board, view.outcome === null ? view.to_play : view.outcome > 0 ? 0 : 1), status);
+    refill(this.status, view.winners.length > 1 || this.resigned !== null ? null : swatch(this.game.board, view.winners[0] ?? view.to_play), status);
     refill(this.detail, detail);
   }
 
-  twoPeople() {
-    return this.pickers.every((picker) => picker.isHuman);
+  // Nobody else sits at the page.
+  isYou(side) {
+    return this.pickers[side].isHuman && (this.game.alone || this.pickers.filter((picker) => picker.isHuman).length === 1);
   }
 
   nameOf(side) {
-    return this.twoPeople() ? NAMES[side] : this.pickers[side].title;
+    if (this.isYou(side)) return "You";
+    const { isHuman, title } = this.pickers[side];
+    return isHuman ? NAMES[side] : this.game.seats > 2 ? `${NAMES[side]} (${title})` : title;
   }
 
-  wins(side) {
-    const you = this.pickers[side].isHuman && !this.twoPeople();
-    return you ? "You have won!" : `${this.nameOf(side)} has won.`;
+  wins(winners) {
+    if (winners.length === this.game.seats) return "The game is a draw.";
+    if (winners.length === 1 && this.isYou(winners[0])) return "You have won!";
+    return `${resultOf(winners, this.game.seats, (side) => this.nameOf(side))}.`;
   }
 
   // --- moves ---
@@ -325,7 +331,7 @@ export class PlayView {
         if (answer.error) refill(this.detail, answer.error);
         if (answer.more || answer.error || answer.stopped || key !== this.line.key) return;
         const [best] = answer.lines;
-        const sentence = `Hint: ${best.word}, expected score ${percent((1 + best.value) / 2)} (${adviser.title}, ${countOf(answer.simulations, "simulation")}). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
+        const sentence = `Hint: ${best.word}, ${nameOfScore(this.game)} ${scoreOf(this.game, best.value)} (${adviser.title}, ${countOf(answer.simulations, "simulation")}). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
         this.hint = { key, action: best.action, sentence };
         say(sentence);
         await this.refresh();
@@ -347,7 +353,7 @@ export class PlayView {
 
   async giveUp() {
     this.stopThinking();
-    const side = this.pickers[this.view.to_play].isHuman ? this.view.to_play : 1 - this.view.to_play;
+    const side = this.pickers[this.view.to_play].isHuman ? this.view.to_play : this.pickers.findIndex((picker) => picker.isHuman);
     this.gaveUp = { key: this.line.key, side, id: this.pickers[side].id };
     await this.refresh();
   }
@@ -389,7 +395,8 @@ export class PlayView {
   }
 
   async switchSides() {
-    const seats = this.pickers.map((picker) => picker.seat).reverse();
+    const seats = this.pickers.map((picker) => picker.seat);
+    seats.unshift(seats.pop());
     this.pickers.forEach((picker, side) => picker.choose(seats[side]));
     await this.playersChanged();
   }
@@ -398,9 +405,9 @@ export class PlayView {
 
   save() {
     return this.trying(async () => {
-      const [first, second] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
+      const [first, second, ...others] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
       const { resigned, line } = this;
-      const fields = { ...line.at(line.actions), first, second };
+      const fields = { ...line.at(line.actions), first, second, others };
       if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
       const { text } = await this.app.engine.ask("record", fields);
       save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);

@@ -1,12 +1,13 @@
 // The review of the whole game: the chart of values, each side's accuracy, and the mistakes.
 
-import { lineChart, pickable } from "./chart.js";
+import { legend, lineChart, pickable } from "./chart.js";
 import { announce, button, el, percent, refill, say } from "./dom.js";
-import { judge } from "./judge.js";
-import { swatch } from "./shapes.js";
+import { judge, sharesOf } from "./judge.js";
+import { nameOfScore, scoreOf } from "./score.js";
+import { NAMES } from "./seats.js";
+import { colorOf, swatch } from "./shapes.js";
 
 const SIMULATIONS = 100;
-const NAMES = ["First player", "Second player"];
 
 export class Review {
   // `view` has {app, game, line, picker, go(ply), tryAgain(mistake), onJudged()}.
@@ -14,16 +15,18 @@ export class Review {
     this.view = view;
     this.values = new Map();
     this.reset();
+    const { seats } = view.game;
+    const title = `${nameOfScore(view.game)} of ${seats > 2 ? "each" : "the first"} player`.replace("e", "E");
     this.chart = el("div", {
       class: "chart-box", tabindex: "0", role: "slider", "aria-valuemin": "0",
-      "aria-label": "Expected score of the first player after each move; the arrow keys go through the game",
+      "aria-label": `${title} after each move; the arrow keys go through the game`,
     });
     this.width = 560;
     const place = () => ({ last: view.line.actions.length, at: view.line.ply, width: this.width });
     pickable(this.chart, place, (ply) => view.go(ply));
     const open = !matchMedia("(max-width: 480px)").matches; // a phone shows the board, the search and the moves at first
     this.chartNode = el("details", { class: "card chart-card", open, ontoggle: () => this.draw() },
-      el("summary", {}, "Expected score of the first player"), this.chart);
+      el("summary", {}, title), this.chart, seats > 2 && legend(this.seriesOf([])));
     this.begin = button("Review the game", () => this.run(), { class: "main" });
     this.said = el("p", { class: "numbers" });
     this.result = el("div", {});
@@ -53,10 +56,18 @@ export class Review {
     this.draw();
   }
 
-  // Remembers the value that an analysis gave to a position.
-  learn(actions, value) {
-    if (value !== null) this.values.set(actions.join("."), value);
+  // Remembers the shares that an analysis gave to a position.
+  learn(actions, shares) {
+    if (shares !== null) this.values.set(actions.join("."), shares);
     this.draw();
+  }
+
+  // A curve for the first player, or in a game for more than two for each, of [ply, shares].
+  seriesOf(points) {
+    const { seats, board } = this.view.game;
+    return NAMES.slice(0, seats > 2 ? seats : 1).map((name, seat) => ({
+      name, points: points.map(([ply, shares]) => [ply, shares[seat]]), color: seats > 2 ? colorOf(board, seat) : undefined,
+    }));
   }
 
   run() {
@@ -76,12 +87,13 @@ export class Review {
       }
       for (const row of answer.rows) {
         rows[row.ply] = row; // after a lost connection the review begins anew
-        if (row.value !== null) this.values.set(actions.slice(0, row.ply).join("."), row.value);
+        const shares = sharesOf(row);
+        if (shares !== null) this.values.set(actions.slice(0, row.ply).join("."), shares);
         refill(this.said, `Position ${row.ply + 1} of ${answer.of} …`);
       }
       if (!answer.more) {
         this.stop = null;
-        this.summary = judge(rows, game.oracle);
+        this.summary = judge(rows, game.oracle, game.seats);
         for (const { ply, sentence } of this.summary.mistakes) this.judged[ply] = { kind: "wrong", sentence };
         const sentence = this.summary.sides.some((side) => side.known) ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`;
         refill(this.said, sentence);
@@ -107,21 +119,27 @@ export class Review {
     const { line } = this.view;
     const points = [];
     for (let ply = 0; ply <= line.actions.length; ply++) {
-      const value = this.values.get(line.actions.slice(0, ply).join("."));
-      if (value !== undefined) points.push([ply, value]);
+      const shares = this.values.get(line.actions.slice(0, ply).join("."));
+      if (shares !== undefined) points.push([ply, shares]);
     }
-    const marks = (this.summary?.mistakes ?? []).map(({ ply, sentence }) => ({
-      x: ply + 1, y: this.values.get(line.actions.slice(0, ply + 1).join(".")), kind: "wrong", title: sentence,
-    })).filter(({ y }) => y !== undefined);
+    const marks = (this.summary?.mistakes ?? []).map(({ ply, mover, sentence }) => {
+      const shares = this.values.get(line.actions.slice(0, ply + 1).join("."));
+      return { x: ply + 1, y: shares?.[shares.length > 1 ? mover : 0], kind: "wrong", title: sentence };
+    }).filter(({ y }) => y !== undefined);
     const width = (this.width = Math.max(300, Math.min(900, this.chart.clientWidth || 560)));
     this.chart.setAttribute("aria-valuemax", line.actions.length);
     this.chart.setAttribute("aria-valuenow", line.ply);
     const here = this.values.get(line.key);
-    this.chart.setAttribute("aria-valuetext", (line.ply ? `Move ${line.ply}` : "Start") + (here === undefined ? "" : `, ${percent(here)}`));
-    refill(this.chart, lineChart([{ name: "first player", points }], {
-      y: [0, 1], x: [0, Math.max(1, line.actions.length)], yTicks: [0, 0.25, 0.5, 0.75, 1], middle: 0.5, height: 170, width, yTick: (y) => percent(y),
+    this.chart.setAttribute("aria-valuetext", (line.ply ? `Move ${line.ply}` : "Start") + (here === undefined ? "" : `, ${here.map((share) => this.scoreOf(share)).join(", ")}`));
+    refill(this.chart, lineChart(this.seriesOf(points), {
+      y: [0, 1], x: [0, Math.max(1, line.actions.length)], yTicks: [0, 0.25, 0.5, 0.75, 1], middle: 0.5, height: 170, width, yTick: (y) => this.scoreOf(y),
       xName: "moves played", whole: true, marks, at: line.ply,
     }));
+  }
+
+  // A share from 0 to 1 in words.
+  scoreOf(share) {
+    return scoreOf(this.view.game, 2 * share - 1);
   }
 
   // The number of mistakes in words.
@@ -132,9 +150,10 @@ export class Review {
 
   drawResult() {
     const { sides, mistakes } = this.summary;
+    const many = this.view.game.seats > 2;
     const cards = sides.map((side, player) => {
       const known = side.known ? `${percent(side.right / side.known)} right` : null;
-      const lost = side.judged ? `gives away ${(100 * side.lost).toFixed(1)} percentage points per move` : null;
+      const lost = side.judged ? `gives away ${many ? `${(2 * side.lost).toFixed(2)} of the result` : `${(100 * side.lost).toFixed(1)} percentage points`} per move` : null;
       return el("div", { class: "accuracy" },
         el("p", { class: "row" }, swatch(this.view.game.board, player), NAMES[player]),
         el("p", { class: "big" }, known ?? (side.judged ? `${(100 - 100 * side.lost).toFixed(1)}%` : "no moves")),

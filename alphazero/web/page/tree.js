@@ -2,6 +2,8 @@
 
 import { BoardView } from "./board.js";
 import { button, countOf, el, percent, redraw, refill, short } from "./dom.js";
+import { headOfScore, scoreOf } from "./score.js";
+import { NAMES } from "./seats.js";
 
 const PAUSE = 700;
 
@@ -75,10 +77,11 @@ export class TreePanel {
     const crumb = (text, length) => el("button", { type: "button", class: "link", "data-key": length, "aria-current": length === this.path.length ? "page" : "false", onclick: () => this.up(length) }, text);
     redraw(this.crumbs, crumb("this position", 0), this.words.map((word, i) => [" › ", crumb(word, i + 1)]));
     const state = found.proven ? "proven " : "";
-    refill(this.said, `${countOf(found.visits, "visit")}, ${state}score ${percent((1 + found.value) / 2, 1)} for the ${found.mover ? "second" : "first"} player, who moves`);
+    const { game } = this.view;
+    refill(this.said, `${countOf(found.visits, "visit")}, ${state}${headOfScore(game).toLowerCase()} ${scoreOf(game, found.value, 1)} for the ${NAMES[found.mover].toLowerCase()}, who moves`);
     const total = found.visits || 1; // also of actions that are not shown
     redraw(this.table,
-      el("thead", {}, el("tr", {}, ["Move", "Visits", "Score", "Prior"].map((word) => el("th", { scope: "col" }, word)))),
+      el("thead", {}, el("tr", {}, ["Move", "Visits", headOfScore(game), "Prior"].map((word) => el("th", { scope: "col" }, word)))),
       el("tbody", {}, found.edges.slice(0, 40).map((edge) => {
         const meter = el("span", { class: "meter" });
         meter.style.width = percent(edge.visits / total, 1);
@@ -87,7 +90,7 @@ export class TreePanel {
             ? el("button", { type: "button", class: "link", "data-key": edge.action, onclick: () => this.down(edge) }, edge.word)
             : edge.word),
           el("td", { class: "visits" }, meter, el("span", {}, short(edge.visits))),
-          el("td", {}, edge.value === null ? "" : `${percent((1 + edge.value) / 2, 1)}${edge.proven ? " proven" : ""}`),
+          el("td", {}, edge.value === null ? "" : `${scoreOf(game, edge.value, 1)}${edge.proven ? " proven" : ""}`),
           el("td", {}, percent(edge.prior, 1)));
       })));
     const visited = Object.fromEntries(found.edges.map((edge) => [edge.action, edge.visits / total]));
