@@ -89,7 +89,7 @@ def go_on(tree, b, i, walks):
     open_die(tree, b, die, walks.chances[i])
     walks.leaves[i] = walks.parents[i] = -1
     if tree.remaining[b] > 0:
-        add_node(tree, b, die, choose_outcome(tree, b, die), i, walks)
+        add_node(tree, b, die, choose_outcome(tree, b, die, walks.chances.shape[1]), i, walks)
 
 
 @inlined
@@ -103,13 +103,13 @@ def settle_die(tree, b, node):
 
 
 @inlined
-def weigh_outcomes(tree, b, node):
+def weigh_outcomes(tree, b, node, num_outcomes):
     """The mean of the outcomes that a die has shown, by their probabilities.
 
     The mean of all visits in its place would be wrong by the outcomes that came too often so far.
     """
     total, mass = ZERO, ZERO
-    for outcome in range(tree.prior.shape[2]):
+    for outcome in range(num_outcomes):
         if tree.visits[b, node, outcome] > 0:
             known = tree.action_proven[b, node, outcome]
             value = tree.q[b, node, outcome] if known == UNPROVEN else np.float32(known)
@@ -119,14 +119,14 @@ def weigh_outcomes(tree, b, node):
 
 
 @inlined
-def weigh_actions(tree, b, node):
+def weigh_actions(tree, b, node, num_actions):
     """The mean of the node's evaluation and of the visits of the action that has most of them.
 
     A game with dice has many plies of one player in a row, and the visits of worse actions at each of them would pull
     the value of the first one down.
     """
     best, most = ZERO, 0
-    for action in range(tree.prior.shape[2]):
+    for action in range(num_actions):
         visits = tree.visits[b, node, action]
         if visits > most or (visits == most and visits > 0 and tree.q[b, node, action] > best):
             best, most = tree.q[b, node, action], visits
@@ -208,7 +208,10 @@ def backup(tree, b, leaf, value, settings):
             tree.lowest[b] = min(tree.lowest[b], tree.q[b, parent, action])
             tree.highest[b] = max(tree.highest[b], tree.q[b, parent, action])
         if settings.dice and not exact:
-            mean = weigh_outcomes(tree, b, parent) if die else weigh_actions(tree, b, parent)
+            if die:
+                mean = weigh_outcomes(tree, b, parent, settings.num_outcomes)
+            else:
+                mean = weigh_actions(tree, b, parent, settings.num_actions)
             tree.node_value[b, parent] = rounded_product(tree.node_visits[b, parent], mean)
             value = tree.node_value[b, parent] - before
         node = parent

@@ -116,8 +116,9 @@ def prepare_root(tree, b, budget, seed, game, ply, settings):
                 kept = rounded_product(ONE - noise_fraction, target[action])
                 target[action] = kept + rounded_product(noise_fraction, share)
     for action in range(len(prior)):
-        draw = gumbel(gumbel_key, action) if settings.draws_gumbel else TIE_BREAK * uniform(gumbel_key, action)
-        tree.root_gumbel[b, action] = np.float32(draw)
+        if prior[action] >= ZERO:
+            draw = gumbel(gumbel_key, action) if settings.draws_gumbel else TIE_BREAK * uniform(gumbel_key, action)
+            tree.root_gumbel[b, action] = np.float32(draw)
     for action in range(len(prior)):
         if tree.visits[b, ROOT, action] > 0:
             tree.visited_prior[b, ROOT] += target[action]

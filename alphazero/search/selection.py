@@ -148,7 +148,7 @@ def choose_by_gumbel(tree, b, simulation, settings, q):
 
 
 @inlined
-def choose_outcome(tree, b, node):
+def choose_outcome(tree, b, node, num_outcomes):
     """The outcome of largest p / (N + 1), as in mctx: visits follow the probabilities without a random number.
 
     Equal ones come in an order that the position decides: with the same order everywhere, a short search would see
@@ -158,11 +158,12 @@ def choose_outcome(tree, b, node):
     for word in range(tree.states.shape[2]):
         key = combine(key, tree.states[b, node, word])
     best, best_score, best_order = 0, np.float32(-np.inf), np.uint64(0)
-    for outcome in range(tree.prior.shape[2]):
+    for outcome in range(num_outcomes):
         score = tree.prior[b, node, outcome] / np.float32(1 + tree.visits[b, node, outcome])
-        order = combine(key, outcome)
-        if score > best_score or (score == best_score and order > best_order):
-            best, best_score, best_order = outcome, score, order
+        if score >= best_score:
+            order = combine(key, outcome)
+            if score > best_score or order > best_order:
+                best, best_score, best_order = outcome, score, order
     return best
 
 
@@ -214,12 +215,14 @@ def walk(tree, b, settings, scratch, walks):
                 simulation = tree.budget[b] - tree.remaining[b] + l
                 action = choose_by_gumbel(tree, b, simulation, settings, scratch)
             elif settings.dice and tree.to_play[b, node] >= DIE:
-                action = choose_outcome(tree, b, node)
+                action = choose_outcome(tree, b, node, settings.num_outcomes)
             else:
+                prior = tree.root_prior[b] if node == ROOT else tree.prior[b, node]
+                if settings.dice:
+                    prior = prior[: settings.num_actions]
                 action = choose_by_puct(
-                    tree.root_prior[b] if node == ROOT else tree.prior[b, node], tree.visits[b, node],
-                    tree.q[b, node], tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node],
-                    c_puct, fpu_reduction,
+                    prior, tree.visits[b, node], tree.q[b, node], tree.node_visits[b, node], tree.node_value[b, node],
+                    tree.visited_prior[b, node], c_puct, fpu_reduction,
                 )  # fmt: skip
             child = tree.child[b, node, action]
             is_new = child == UNVISITED

@@ -86,6 +86,8 @@ class KernelSettings(NamedTuple):
     dice: bool | None  # the game has some
     alone: bool | None  # it is for one: values have no natural scale, and are those of the points from the root on
     seats: bool | None  # it is for more than two: see `Tree.seat_values`
+    num_actions: int  # of a game with dice; a node has room for the more of both
+    num_outcomes: int
     points_word: int  # of the states, or -1: see `Game`
     value_of_point: np.float32
 
