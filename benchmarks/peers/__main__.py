@@ -31,9 +31,17 @@ logger = logging.getLogger(__name__)
 
 HERE = Path(__file__).parent
 PACKAGES = ("pgx==2.6.0", "mctx==0.0.71", "jax[cpu]==0.10.2", "open_spiel==2.0.2")
-GAMES = ("connect4", "othello")
+GAMES = {
+    "connect4": ("5x64", 64), "othello": ("5x64", 64),
+    "2048": ("2x32", 16), "backgammon": ("256x128", 16), "pig": ("2x32", 16),
+}  # fmt: skip
+"""Sizes of the network and simulations; with dice, those that the shipped nets learned by."""
+CONSIDERED = {"2048": 4, "backgammon": 16, "pig": 2}
+"""Actions that sequential halving considers in games with dice, as in their presets; the others have PUCT."""
+NOT_IN_PGX, NOT_IN_OPENSPIEL = ("pig",), ("2048",)
+"""OpenSpiel's search wants all points at the end."""
 FIGURES = ("network", "search", "self-play")
-HEADINGS = ("network alone, evaluations/s", "free network, simulations/s", "self-play, positions/s")
+HEADINGS = ("network alone, evaluations/s", "free network, simulations/s", "self-play, positions/s with a choice")
 OPENING_PLIES = 6
 ONE_THREAD = {
     "OMP_NUM_THREADS": "1",
@@ -47,14 +55,14 @@ ONE_THREAD = {
 class PeersBenchmark:
     """Simulations and self-play positions per second of this framework, pgx with mctx, and OpenSpiel, on one core."""
 
-    games: tuple[str, ...] = GAMES
-    """Games: connect4, othello."""
-    net: str = "5x64"
-    """Blocks x channels of the network."""
+    games: tuple[str, ...] = tuple(GAMES)
+    """Games: connect4, othello, 2048, backgammon, pig."""
+    net: str = ""
+    """Blocks x channels of the network; of Backgammon's, units for value x policy. Empty: as in the tables."""
     batch: int = 256
     """Positions that are searched at once, by those who can."""
-    simulations: int = 64
-    """Simulations per ply."""
+    simulations: int = 0
+    """Simulations per ply. 0: as in the tables."""
     rounds: int = 5
     """Turns of each program; the figures are medians."""
     seconds: float = 5.0
@@ -65,11 +73,15 @@ class PeersBenchmark:
     """Write the figures into this file as well."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, batch=(1, 4096), simulations=(1, 4096), rounds=(1, 1000), seconds=(0.01, 600))
+        check_ranges(self, batch=(1, 4096), simulations=(0, 4096), rounds=(1, 1000), seconds=(0.01, 600))
         if unknown := set(self.games) - set(GAMES):
-            raise InvalidSetting(f"--games takes connect4 and othello, not {', '.join(sorted(unknown))}")
-        if not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
-            raise InvalidSetting(f"--net takes blocks x channels, such as 5x64, not {self.net!r}")
+            raise InvalidSetting(f"--games takes {', '.join(GAMES)}, not {', '.join(sorted(unknown))}")
+        if self.net and not re.fullmatch(r"\d{1,3}x\d{1,4}", self.net):
+            raise InvalidSetting(f"--net takes two sizes, such as 5x64, not {self.net!r}")
+
+    def sizes(self, game: str) -> tuple[str, int]:
+        """The network's sizes and the number of simulations for a game."""
+        return self.net or GAMES[game][0], self.simulations or GAMES[game][1]
 
 
 class Worker:
@@ -132,19 +144,22 @@ def make_environment(folder: Path) -> str:
 
 def measure(options: PeersBenchmark, game: str, python: str) -> dict[str, dict[str, float]]:
     """Medians by program and figure."""
-    blocks, channels = map(int, options.net.split("x"))
+    net, simulations = options.sizes(game)
+    dice = game in CONSIDERED
     task = {
-        "game": game, "blocks": blocks, "channels": channels, "batch": options.batch,
-        "simulations": options.simulations, "openings": openings(game, options.batch),
+        "game": game, "net": [*map(int, net.split("x"))], "batch": options.batch, "simulations": simulations,
+        "considered": CONSIDERED.get(game, 0), "openings": [] if dice else openings(game, options.batch),
     }  # fmt: skip
     pgx_mctx, root = [python, str(HERE / "pgx_mctx.py")], HERE.parent.parent
     programs: dict[str, tuple[list[str], dict[str, Any]]] = {
-        "this framework": ([sys.executable, "-m", "benchmarks.peers.ours"], {}),
-        "pgx + mctx, PUCT": (pgx_mctx, {"policy": "puct", "dtype": "float32"}),
-        "pgx + mctx, Gumbel": (pgx_mctx, {"policy": "gumbel", "dtype": "float32"}),
-        "pgx + mctx, Gumbel, bf16": (pgx_mctx, {"policy": "gumbel", "dtype": "bfloat16"}),
-        "OpenSpiel, PUCT": ([python, str(HERE / "openspiel_tree.py")], {}),
+        "this framework": ([sys.executable, "-m", "benchmarks.peers.ours"], {})
     }
+    if game not in NOT_IN_PGX:
+        for policy in ("stochastic" if dice else "PUCT", "Gumbel", "Gumbel, bf16"):
+            kind, *bf16 = policy.lower().split(", ")
+            programs[f"pgx + mctx, {policy}"] = pgx_mctx, {"policy": kind, "dtype": "bfloat16" if bf16 else "float32"}
+    if game not in NOT_IN_OPENSPIEL:
+        programs["OpenSpiel, PUCT"] = [python, str(HERE / "openspiel_tree.py")], {}
     found: dict[str, dict[str, list[float]]] = {name: {figure: [] for figure in FIGURES} for name in programs}
     with ExitStack() as stack:
         workers = {}
@@ -177,9 +192,9 @@ def openings(game: str, count: int) -> list[list[int]]:
 
 def table(game: str, options: PeersBenchmark, figures: dict[str, dict[str, float]]) -> str:
     """A table in Markdown, with ratios to ours in brackets."""
-    ours = figures["this framework"]
+    ours, (net, simulations) = figures["this framework"], options.sizes(game)
     lines = [
-        f"{game}, {options.net} net, {options.simulations} simulations, {options.batch} positions at once, one core, "
+        f"{game}, {net} net, {simulations} simulations, {options.batch} positions at once, one core, "
         f"medians of {options.rounds} alternating rounds",
         "",
         "| program | " + " | ".join(HEADINGS) + " |",

@@ -37,8 +37,8 @@ def serve(steps: dict[str, Step], begin: Callable[[], None] = lambda: None) -> N
 
 
 def _rate(step: Step, seconds: float) -> float:
-    """Units per second, over whole steps."""
-    units, begin = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - begin) < seconds or not units:
+    """Units per second of the processor, over whole steps: other programs may run beside this one."""
+    units, begin = 0, time.process_time()
+    while (elapsed := time.process_time() - begin) < seconds or not units:
         units += step()
     return units / elapsed

@@ -19,16 +19,26 @@ from alphazero.storage.files import write_json
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.selfplay import SelfPlay
 from benchmarks.peers import ours
-from benchmarks.peers.__main__ import FIGURES, PACKAGES, PeersBenchmark, Worker, make_environment, openings, table
-from benchmarks.peers.ours import stagger
+from benchmarks.peers.__main__ import (
+    CONSIDERED,
+    FIGURES,
+    PACKAGES,
+    PeersBenchmark,
+    Worker,
+    make_environment,
+    openings,
+    table,
+)
+from benchmarks.peers.ours import Counted, stagger
 from benchmarks.peers.turns import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_our_worker_measures_every_figure(monkeypatch, capsys):
-    task = {"game": "connect4", "blocks": 1, "channels": 8, "batch": 4, "simulations": 4,
-            "openings": openings("connect4", 4)}  # fmt: skip
+@pytest.mark.parametrize(("game", "net"), [("connect4", [1, 8]), ("2048", [1, 8]), ("backgammon", [8, 8])])
+def test_our_worker_measures_every_figure(game, net, monkeypatch, capsys):
+    task = {"game": game, "net": net, "batch": 4, "simulations": 4, "considered": CONSIDERED.get(game, 0),
+            "openings": [] if game in CONSIDERED else openings(game, 4)}  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["ours", json.dumps(task)])
     monkeypatch.setattr(sys, "stdin", [f"{figure} 0.01\n" for figure in FIGURES])
     monkeypatch.setattr(TorchNet, "use_inference", lambda net, name: "torch")  # the others take seconds to begin
@@ -48,6 +58,23 @@ def test_a_worker_is_asked_line_by_line_and_says_when_it_ends():
             worker.measure("play", 0.0)
     finally:
         worker.end()
+
+
+def test_positions_with_a_choice_are_counted():
+    """Backgammon has none where the mover has only to roll."""
+    kernels, slots = Kernels(registry.load("backgammon").game), 8
+
+    def free(states, legal_masks):
+        return np.ones(legal_masks.shape, np.float32), np.zeros(len(states), np.float32)
+
+    config = SearchConfig(num_simulations=4, gumbel_actions=4)
+    worker, choices = Counted(kernels, SelfPlayConfig(), config, free, slots, 0), 0
+    while worker.num_positions < 40 * slots:
+        choices += worker.play_on()
+    played = [worker.past.states[slot, : worker.plies[slot]] for slot in range(slots)]
+    assert worker.num_games == 0
+    masks, _, _ = kernels.describe_all(np.concatenate(played))
+    assert choices == (masks.sum(axis=1) > 1).sum() < 0.8 * len(masks)
 
 
 def test_self_play_is_measured_with_games_at_all_stages():
