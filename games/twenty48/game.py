@@ -32,6 +32,9 @@ PART_OF_FOURS = 0.1
 TILES, DUE, POINTS = 0, 1, 2
 """The words of a state."""
 NIBBLE, ONE = np.uint64(0b1111), np.uint64(1)
+LOWS = np.uint64(0x1111_1111_1111_1111)
+"""The lowest bit of every cell."""
+NOT_LAST_COLUMN, NOT_LAST_ROW = np.uint64(0x0111_0111_0111_0111), np.uint64(0x0000_1111_1111_1111)
 STEPS = ((-1, 0), (1, 0), (0, -1), (0, 1))
 """Rows and columns that a tile goes in each action."""
 COLORS = Colors(cell="#34435a", shaded="#2b384c", neutral="#8a5a2b")
@@ -65,14 +68,20 @@ def cell_of(action, line, place):
 
 
 @njit
+def marks(board):
+    """The lowest bit of every cell that is not empty."""
+    board |= board >> np.uint64(2)
+    return (board | board >> np.uint64(1)) & LOWS
+
+
+@njit
 def moves_something(state, action):
-    for line in range(SIZE):
-        for place in range(1, SIZE):
-            here = tile(state, cell_of(action, line, place))
-            ahead = tile(state, cell_of(action, line, place - 1))
-            if here > 0 and ahead in (0, here):
-                return True
-    return False
+    """A tile can go to the cell beside it, which is empty or has the same tile; all pairs of cells at once."""
+    board, sideways = state[TILES], action in (LEFT, RIGHT)
+    beside = board >> np.uint64(4 if sideways else 16)
+    first, second, differ = marks(board), marks(beside), marks(board ^ beside)
+    goes, ahead = (second, first) if action in (UP, LEFT) else (first, second)
+    return goes & ~(ahead & differ) & (NOT_LAST_COLUMN if sideways else NOT_LAST_ROW) != np.uint64(0)
 
 
 @njit
@@ -109,10 +118,9 @@ def step(state, action):
 
 @njit
 def num_empty(state):
-    empty = 0
-    for cell in range(NUM_CELLS):
-        empty += 1 if tile(state, cell) == 0 else 0
-    return empty
+    bits = LOWS & ~marks(state[TILES])
+    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
+    return np.int64((bits * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56))
 
 
 @njit
@@ -127,20 +135,11 @@ def chance(state, probabilities):
 
 
 @njit
-def empty_cell(state, number):
-    """The empty cell before which there are so many other empty ones."""
-    for cell in range(NUM_CELLS):
-        if tile(state, cell) == 0:
-            if number == 0:
-                return cell
-            number -= 1
-    return -1
-
-
-@njit
 def settle(state, outcome):
-    cell = empty_cell(state, outcome // 2)
-    state[0] |= np.uint64(1 + outcome % 2) << np.uint64(4 * cell)
+    empty = LOWS & ~marks(state[TILES])
+    for _ in range(outcome // 2):
+        empty &= empty - ONE
+    state[TILES] |= (empty & (~empty + ONE)) << np.uint64(outcome % 2)
     state[DUE] -= ONE
 
 
@@ -148,12 +147,14 @@ def settle(state, outcome):
 def is_terminal(state):
     if state[DUE] > np.uint64(0):
         return False
-    total = 0
-    for cell in range(NUM_CELLS):
-        exponent = tile(state, cell)
-        total += 1 << exponent if exponent > 0 else 0
-    if total >= LARGEST_SUM:
-        return True
+    board = state[TILES]
+    if (board >> np.uint64(3)) & (board >> np.uint64(2) | board >> np.uint64(1)) & LOWS:  # else 512 is the largest
+        total = 0
+        for cell in range(NUM_CELLS):
+            exponent = tile(state, cell)
+            total += 1 << exponent if exponent > 0 else 0
+        if total >= LARGEST_SUM:
+            return True
     for action in range(4):
         if moves_something(state, action):
             return False
@@ -173,11 +174,36 @@ def observe(state, planes):
 
 
 @njit
+def swapped(board, low, shift):
+    """Swaps the cells of `low` with those that many bits behind them."""
+    shift = np.uint64(shift)
+    other = low << shift
+    return (board & ~(low | other)) | (board & low) << shift | (board & other) >> shift
+
+
+@njit
+def mirrored(board):
+    """The columns in reverse order."""
+    board = swapped(board, np.uint64(0x00FF_00FF_00FF_00FF), 8)
+    return swapped(board, np.uint64(0x0F0F_0F0F_0F0F_0F0F), 4)
+
+
+@njit
+def transposed(board):
+    """Rows become columns: in blocks of two by two cells, and these blocks."""
+    board = swapped(board, np.uint64(0x0000_F0F0_0000_F0F0), 12)
+    return swapped(board, np.uint64(0x0000_0000_FF00_FF00), 24)
+
+
+@njit
 def transform(state, symmetry):
-    board = np.uint64(0)
-    for cell in range(NUM_CELLS):
-        board |= np.uint64(tile(state, IMAGES[symmetry, cell])) << np.uint64(4 * cell)
-    state[0] = board
+    """The image of `IMAGES`: perhaps a mirror, then quarters of a turn."""
+    board = state[TILES]
+    if symmetry >= 4:
+        board = mirrored(board)
+    for _ in range(symmetry % 4):
+        board = transposed(mirrored(board))
+    state[TILES] = board
 
 
 class Twenty48(Game):

@@ -7,7 +7,7 @@ from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
 from alphazero.players.baselines import RandomPlayer
 from games.twenty48.benchmark import largest_tiles, make_benchmark, play
-from games.twenty48.game import LEFT, POINTS, Twenty48
+from games.twenty48.game import LEFT, POINTS, Twenty48, is_terminal, transform
 
 GAME = Twenty48()
 
@@ -129,3 +129,18 @@ def test_the_benchmark_plays_games_to_their_ends_and_counts_them():
     assert largest_tiles(states).tolist() == [max(board) for board in boards]
     figures = make_benchmark(GAME, 12)(RandomPlayer(kernels, 1))
     assert figures["reached_2048"] == figures["reached_4096"] == 0.0 and 500 < figures["mean_points"] < 2000
+
+
+@pytest.mark.parametrize("largest", [3, 6, 10, 13])
+def test_bits_of_all_cells_say_what_the_cells_say_one_by_one(largest: int):
+    rng = np.random.default_rng(largest)
+    for part_empty in np.linspace(0, 1, 40):
+        exponents = np.where(rng.random(16) < part_empty, 0, rng.integers(1, largest + 1, 16))
+        tiles = [1 << int(n) if n else 0 for n in exponents]
+        state = with_tiles(tiles).state
+        over = sum(tiles) >= 16_384 or all(after(tiles, word)[0] == tiles for word in ("up", "down", "left", "right"))
+        assert is_terminal(state) == over
+        for symmetry, image in enumerate(GAME.symmetries[0]):
+            turned = state.copy()
+            transform(turned, symmetry)
+            assert GAME.tiles(turned) == np.array(tiles)[image].tolist()
