@@ -167,10 +167,10 @@ def _checked(
     Raises NetError for an answer that is no such pair of real numbers, EvaluationError for other numbers.
     """
     try:
-        priors, values = (np.asarray(part) for part in answer)
+        priors, values = map(np.asarray, answer)
         if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
             raise TypeError("they are complex")
-        priors, values = (np.ascontiguousarray(part, np.float32) for part in (priors, values))
+        priors, values = np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
         shape = len(legal_masks), *game.value_shape
         if priors.shape != legal_masks.shape or values.shape != shape:
             raise ValueError(f"the shapes {priors.shape} and {values.shape}")
@@ -180,7 +180,7 @@ def _checked(
             f"{(len(legal_masks), *game.value_shape)}, not {quote(answer)}: {' '.join(str(error).split())}"
         ) from error
     cut = np.empty_like(values)
-    wrong = _cut(priors, *(each.reshape(len(priors), game.num_values) for each in (values, cut)))
+    wrong = _cut(priors, values.ravel(), cut.ravel())  # of two dimensions, they would take longer to make than to cut
     if wrong >= 0:
         state = state_of(wrong)
         raise EvaluationError(
@@ -262,13 +262,13 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
 
 @kernel
 def cut_values(priors, values, cut):
-    """Writes the values into `cut`, in [-1, 1]. Returns -1, or the first row that is no answer: the value must lie
-    there, but for rounding, and all priors must be finite and not negative."""
-    for row in range(len(values)):
-        right = True
-        for seat in range(values.shape[1]):
-            right = right and abs(values[row, seat]) <= LARGEST_VALUE  # not true of nan
-            cut[row, seat] = min(max(values[row, seat], np.float32(-1.0)), np.float32(1.0))
+    """Writes `values float32[n V]` into `cut`, in [-1, 1]. Returns -1, or the first row that is no answer: the values
+    must lie there, but for rounding, and all priors must be finite and not negative."""
+    for row in range(len(priors)):
+        right, num_values = True, len(values) // len(priors)
+        for i in range(row * num_values, (row + 1) * num_values):
+            right = right and abs(values[i]) <= LARGEST_VALUE  # not true of nan
+            cut[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
         for action in range(priors.shape[1]):
             right = right and 0 <= priors[row, action] < math.inf
         if not right:

@@ -177,6 +177,7 @@ class Search:
         )  # fmt: skip
         self._answers: LeafAnswers | None = None
         """The answers to the walks under way, if there are any: the next step backs them up."""
+        self._values_shape = -1, game.num_values
         self._steps_to_end = 0
         """Steps before the first search can end; 0 if none is going on."""
         self._simulate = cpu_kernels.simulation(kernels, self._step, self._no_answers)
@@ -268,7 +269,7 @@ class Search:
 
     def _ask(self, states: np.ndarray, masks: np.ndarray) -> LeafAnswers:
         priors, values = self.evaluate(states, masks)
-        return LeafAnswers(masks, priors, values.reshape(len(priors), self.kernels.game.num_values))
+        return LeafAnswers(masks, priors, values.reshape(self._values_shape))
 
     def _forget(self) -> None:
         """Drops the walks under way, and the trees, in which their leaves would wait for ever."""
