@@ -11,7 +11,7 @@ from alphazero.training import config
 
 
 def presets(game: Game) -> dict[str, config.RunConfig]:
-    """`quick`: a few minutes on two cores; the others go on for hours, `strong` with a larger network."""
+    """`quick`: 800 processor seconds; the others go on for hours, `strong` with a larger network."""
     quick = config.RunConfig(
         generations=40,
         net=TowerConfig(128, 64),
