@@ -221,10 +221,11 @@ def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, 
 def remarks(standings: Standings) -> list[str]:
     """Sentences below the table."""
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
+    first = "One seat against all others" if standings.game.num_players > 2 else "Moving first"
     found = [
         f"Ratings are Elo points, {zero}; ± is a 95% interval of the distance from the level of the field, a mean in "
         "which each rating counts by how well it is known.",
-        f"Moving first is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
+        f"{first} is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
         f"equal players draw {ratings.draw_rate:.1%} of their games.",
     ]
     if standings.records:

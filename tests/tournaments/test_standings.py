@@ -87,6 +87,21 @@ def test_moves_are_counted_where_a_player_moves_twice_in_a_row():
     assert by_second != len(moves[1:]) // 2, "this game would not tell"
 
 
+def test_in_a_game_for_three_the_moves_of_one_seat_are_those_of_the_contestant_that_is_alone():
+    game, names = registry.load("tictacmo").game, NAMES[:2]
+    tournament = make_tournament("tictacmo", "round-robin", parse_all(NAMES), 4, None, 0, False)
+    moves = ("b1", "e2", "b2", "d1", "a2", "c3")  # after a1 the second and the third player have two each
+    games = [
+        GameRecord("tictacmo", number, names[:: 1 - 2 * (number % 2)], ("a1",), moves, "0-1", (0.3, 0.8), 0)
+        for number in (2, 3)
+    ]
+    shown = Standings(tournament, games, game)
+    assert {row.name: row.ms_per_move for row in shown.rows} == pytest.approx({"a": 1100 / 6, "<b>": 1100 / 6, "c": 0})
+    alone = Standings(tournament, games[:1], game)  # a has the second seat: 2 of 6 moves
+    assert {row.name: row.ms_per_move for row in alone.rows} == pytest.approx({"a": 150.0, "<b>": 200.0, "c": 0})
+    assert "One seat against all others is worth" in as_text(shown) and "Moving first" not in as_text(shown)
+
+
 def test_matches_and_distinct_games(standings):
     written = as_json(standings)
     assert [(m["first"], m["second"], m["wins"], m["draws"], m["losses"]) for m in written["matches"]] == [
