@@ -28,7 +28,7 @@ class PlainGame:
 
     def __init__(self, players):
         self.kept = [dict.fromkeys(TOPS, 0) for _ in range(players)]
-        self.mover, self.runners, self.moves = 0, {}, None
+        self.mover, self.runners, self.moves, self.actions = 0, {}, None, 0
 
     def go_up(self, columns, runners):
         """The runners after a step in each of the columns, one after another, as far as they can."""
@@ -81,7 +81,11 @@ def check_alike(position, plain):
     players = len(plain.kept)
     assert [places(position.state[2 + (seat - plain.mover) % players]) for seat in range(players)] == plain.kept
     assert {column: steps for column, steps in places(position.state[0]).items() if steps} == plain.runners
-    assert position.terminal == (plain.winner is not None)
+    drawn = plain.winner is None and plain.actions == MOST_ACTIONS
+    assert position.terminal == (plain.winner is not None or drawn)
+    if drawn:
+        assert position.results == (0.0,) * players
+        return
     if position.terminal:
         expected = [1.0 if player == plain.winner else -1.0 / (players - 1) for player in range(players)]
         assert position.results == pytest.approx(tuple(expected)) and position.winners == (plain.winner,)
@@ -101,6 +105,7 @@ def play_beside(players, seed, stops):
     seen = Counter()
     while not position.terminal:
         check_alike(position, plain)
+        plain.actions += 1
         if plain.moves is not None:
             columns = generator.choice(sorted(plain.moves))
             position = position.play(position.parse(name_of(columns)))
