@@ -355,7 +355,7 @@ MESSAGES = st.fixed_dictionaries(
     optional={
         "actions": st.lists(st.integers(0, 5) | st.integers(0, 200) | st.integers(), max_size=12),
         "moves": texts("roll", "hold", "4", "0", "7", "b3=2", "b3=8", "left", "31", "13/10"),
-        "player": st.just({"id": "random"}), "seed": st.integers(), "resigned": st.integers(-1, 2),
+        "player": st.just({"id": "random"}), "seed": st.integers(), "resigned": st.integers(-1, 8),
         "text": st.sampled_from([record for name in ("pig", "2048") for record in map(line_of, dice_records(name))]),
     },
 )  # fmt: skip

@@ -39,7 +39,7 @@ def test_actions_are_whole_numbers(actions):
 
 @pytest.mark.parametrize("field", [
     {"limit": 0}, {"limit": 10**6}, {"side": 2}, {"seed": True}, {"fresh": 1}, {"player": "mcts"}, {"player": {}},
-    {"player": {"id": "mcts", "step": "9"}}, {"moves": 5}, {"name": "x" * 300}, {"resigned": 2}, {"after": -2},
+    {"player": {"id": "mcts", "step": "9"}}, {"moves": 5}, {"name": "x" * 300}, {"resigned": 8}, {"after": -2},
 ])  # fmt: skip
 def test_fields_have_types_and_bounds(field):
     with pytest.raises(BadMessage, match=next(iter(field))):
