@@ -2,9 +2,4 @@
 
 from alphazero.game.spec import GameSpec
 
-SPEC = GameSpec(
-    games={"2048": ".game:Twenty48"},
-    presets=".preset:presets",
-    make_net=".net:make_net",
-    make_benchmark=".benchmark:make_benchmark",
-)
+SPEC = GameSpec(games={"2048": ".game:Twenty48"}, presets=".preset:presets", make_benchmark=".benchmark:make_benchmark")
