@@ -108,17 +108,3 @@ def test_the_targets_of_a_game_for_one_are_the_points_still_to_come(td_lambda: f
             gained = target + points[ply + 1] - points[ply]
             target = (1 - td_lambda) * values[ply] * SIZE + td_lambda * gained
             assert samples.values[ply] * SIZE == pytest.approx(target, abs=1e-4)
-
-
-def test_lambda_takes_effect_in_the_games_from_its_number_on():
-    """The same games: the first ones have the targets of lambda 1, the others those of lambda 0.5."""
-    late = SelfPlayConfig(td_lambda=0.5, td_lambda_after=3)
-    configs = SelfPlayConfig(td_lambda=1.0), SelfPlayConfig(td_lambda=0.5), late
-    search = SearchConfig(num_simulations=8)
-    results, returns, both = (
-        [games.play(1).values for _ in range(6)]
-        for games in (SelfPlay(Kernels(CLIMB), config, search, planted, num_slots=1, seed=1) for config in configs)
-    )
-    for number, found in enumerate(both):
-        np.testing.assert_array_equal(found, (results if number < 3 else returns)[number])
-    assert any((one != other).any() for one, other in zip(results[:3], returns[:3], strict=True))

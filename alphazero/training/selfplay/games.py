@@ -7,8 +7,8 @@ when a generation ends go on in the next one, so that none is dropped for being 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,7 @@ from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import ROUNDING, Samples, no_samples
 from alphazero.training.selfplay.exploration import draw_actions, explore, open_games
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
-from alphazero.training.selfplay.value_targets import ValueTargets, check_targets, lambda_returns, record
+from alphazero.training.selfplay.value_targets import Recordings, ValueTargets, check_targets, lambda_returns, record
 from alphazero.training.selfplay.worker import LEAST_GAMES, NO_LIMIT, SelfPlayCounts, Until, Worker
 
 
@@ -205,17 +205,13 @@ class SelfPlay(Worker):
 
     def _samples(self, slots: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray) -> Samples:
         """The samples of the games in `slots`, which ended with `rewards` for who played last."""
-        early, found = self.games[slots] < self.config.td_lambda_after, [no_samples(self.kernels.game)]
-        for part, settings in (early, replace(self.config, td_lambda=1.0)), (~early, self.config):
-            if not part.any():  # a value target need not know what to say about no games
-                continue
-            samples, counts = self.past.samples(
-                slots[part], self.first_plies[slots[part]], last_plies[part], rewards[part], self.value_targets,
-                settings,
-            )  # fmt: skip
-            self._ended.append(np.stack([self.games[slots[part]], counts, self._first_weights[slots[part]]], axis=1))
-            found.append(samples)
-        return Samples.join(found)
+        if not len(slots):  # a value target need not know what to say about no games
+            return no_samples(self.kernels.game)
+        samples, counts = self.past.samples(
+            slots, self.first_plies[slots], last_plies, rewards, lambda games: self.value_targets(games, self.config)
+        )
+        self._ended.append(np.stack([self.games[slots], counts, self._first_weights[slots]], axis=1))
+        return samples
 
 
 class Past:
@@ -243,7 +239,7 @@ class Past:
 
     def samples(
         self, slots: np.ndarray, first_plies: np.ndarray, last_plies: np.ndarray, rewards: np.ndarray,
-        targets_of: ValueTargets, settings: SelfPlayConfig,
+        targets_of: Callable[[Recordings], Any],
     ) -> tuple[Samples, np.ndarray]:  # fmt: skip
         """The samples of the games in `slots`, game after game, and their number of each game.
 
@@ -263,7 +259,7 @@ class Past:
         games = games._replace(
             known=kept, z=np.where(kept.reshape(kept.shape + (1,) * (games.z.ndim - 2)), games.z, np.float32(0))
         )
-        targets = check_targets(targets_of(games, settings), games, so_far)
+        targets = check_targets(targets_of(games), games, so_far)
         z = games.z if self._game.points_word is None else np.clip(games.z - so_far, -1.0, 1.0)
         samples = Samples(states[kept], self.policies[past][kept], z[kept], targets[kept])
         return samples, kept.sum(axis=1)
