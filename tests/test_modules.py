@@ -69,7 +69,7 @@ TESTED_IN = {
     "tests/training/test_worker_process.py": ["alphazero/players/child_processes.py"],
     "tests/wasm/test_engine.py": ["alphazero/wasm/compiler.py", "alphazero/wasm/m*.py"],
     "tests/wasm/test_file.py": ["alphazero/web/one_file.py"],
-    "tests/web/test_engine.py": ["alphazero/web/searches.py", "alphazero/web/seats.py"],
+    "tests/web/test_engine.py": ["alphazero/web/searches.py"],
     "tests/web/test_viewer.py": ["alphazero/web/server.py"],
     "tests/web/test_watch.py": ["alphazero/web/tables.py"],
 }  # fmt: skip
