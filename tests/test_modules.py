@@ -13,6 +13,7 @@ TESTS = [path.relative_to(ROOT) for path in ROOT.joinpath("tests").rglob("test_*
 MODULES = [path for path in (*FRAMEWORK, *GAMES) if path.stem not in ("__init__", "__main__")]
 
 TESTED_IN = {
+    "tests/wasm/test_dice_file.py": ["alphazero/wasm/dice_looks.py"],
     "tests/games/test_tictacmo.py": ["games/tictacmo/benchmark.py", "games/tictacmo/solver.py"],
     "tests/tournaments/test_tables.py": ["alphazero/commands/tables.py"],
     "tests/matches/test_seats.py": ["alphazero/matches/seating.py"],

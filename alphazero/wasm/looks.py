@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,10 +62,14 @@ class Looks:
 
 def bits_of(position: Position, pieces: Mapping[int, Any]) -> np.ndarray:
     """The bits that trees ask about, `bool[1 + 64 K + cells]`; `pieces` by cell."""
-    words = np.unpackbits(position.state.astype("<u8").view(np.uint8), bitorder="little").astype(bool)
     taken = np.zeros(len(position.game.board.cells), bool)
     taken[list(pieces)] = True
-    return np.concatenate([[bool(position.to_play)], words, taken])
+    return np.concatenate([[bool(position.to_play)], bits_in(position.state), taken])
+
+
+def bits_in(state: np.ndarray) -> np.ndarray:
+    """The bits of all words, the lowest first."""
+    return np.unpackbits(state.astype("<u8").view(np.uint8), bitorder="little").astype(bool)
 
 
 def answer(looks: Looks, tree: Tree, bits: np.ndarray) -> Any:
@@ -77,12 +81,17 @@ def answer(looks: Looks, tree: Tree, bits: np.ndarray) -> Any:
 
 def told(looks: Looks, position: Position) -> Facts:
     """The trees' answers for a position, as `facts`."""
-    bits = bits_of(position, {})
-    found = {cell: answer(looks, tree, bits) for cell, tree in enumerate(looks.pieces)}
-    pieces = {cell: piece for cell, piece in found.items() if piece is not None}
+    pieces = told_pieces(looks, position)
     bits, legal = bits_of(position, pieces), position.legal_actions
     words = {action: answer(looks, looks.words[action], bits) for action in legal}
     return pieces, words, {action: answer(looks, looks.clicks[action], bits) for action in legal}
+
+
+def told_pieces(looks: Looks, position: Position) -> dict[int, Any]:
+    """The trees' pieces by cell."""
+    bits = bits_of(position, {})
+    found = {cell: answer(looks, tree, bits) for cell, tree in enumerate(looks.pieces)}
+    return {cell: piece for cell, piece in found.items() if piece is not None}
 
 
 def looks_of(game: Game) -> Looks:
@@ -91,7 +100,7 @@ def looks_of(game: Game) -> Looks:
         raise GameError(
             f"{game.name} draws no board, so a web page cannot show it: give its class `pieces`, or a `board`"
         )
-    learner = _Learner(game)
+    learner = Learner(game, (len(game.board.cells), game.num_actions, game.num_actions))
     for round in range(1 + MOST_ROUNDS):
         known = [(position, facts(position)) for position in some_positions(game, POSITIONS, round)]
         if round > 0:
@@ -101,9 +110,14 @@ def looks_of(game: Game) -> Looks:
                 return looks
             if round >= ROUNDS and len(wrong) > RARE * len(known):
                 break
-        learner.add(known)
-    moves = " ".join(words_of(game.start(), wrong[0].actions)) or "no move"
-    raise GameError(
+        learner.add(known, [bits_of(position, right[0]) for position, right in known])
+    raise needs_more_bits(game, wrong[0])
+
+
+def needs_more_bits(game: Game, wrong: Position) -> GameError:
+    """The error for a game whose looks were not learned, as one position shows."""
+    moves = " ".join(words_of(game.start(), wrong.actions)) or "no move"
+    return GameError(
         f"a web page cannot show {game.name}: its pieces, names or clicks depend on more than a few bits of the "
         f"position, as after {moves}: keep one bit for each piece and cell"
     )
@@ -143,41 +157,53 @@ def neighbours(game: Game) -> list[list[int]]:
 
 def facts(position: Position) -> Facts:
     """The pieces by cell, the names and the clicks by action, as the page knows them: without the history."""
-    game, alone = position.game, without_history(position)
-    pieces = {piece.cell: {**asdict(piece), "cell": None} for piece in game.pieces(alone)}
-    legal = alone.legal_actions
+    alone = without_history(position)
+    return pieces_of(alone), *moves_of(alone)
+
+
+def moves_of(alone: Position) -> tuple[dict[int, str], dict[int, Any]]:
+    """The names and the clicks of the legal actions."""
+    game, legal = alone.game, alone.legal_actions
     clicks: dict[int, list[list[int]]] = {action: [] for action in legal}
     for path, action in (game.clicks(alone) if legal else {}).items():
         clicks[action].append(list(path))
-    return pieces, {action: alone.format(action) for action in legal}, clicks
+    return {action: alone.format(action) for action in legal}, clicks
 
 
-class _Learner:
-    """Collects positions, and grows trees that are right in all of them."""
+def pieces_of(position: Position) -> dict[int, Any]:
+    """The pieces by cell."""
+    return {piece.cell: {**vars(piece), "cell": None} for piece in position.game.pieces(position)}
 
-    def __init__(self, game: Game):
+
+class Learner:
+    """Collects positions, and grows trees that are right in all of them; `counts` of pieces, names and clicks."""
+
+    order = 1
+    """See `grown`."""
+
+    def __init__(self, game: Game, counts: tuple[int, int, int]):
         self.game = game
-        self.bits = np.zeros((0, 1 + 64 * game.state_words + len(game.board.cells)), bool)
+        self.bits: np.ndarray | None = None
         self.values = {"null": 0}
         """Every value, as JSON, by its number."""
-        counts = len(game.board.cells), game.num_actions, game.num_actions
         self.labels = [[list[int]() for _ in range(count)] for count in counts]
         """For each piece, name and list of clicks the number of the value in each position; -1: no legal action."""
         self.ended: list[Position] = []
 
-    def add(self, known: Sequence[tuple[Position, Facts]]) -> None:
-        """Adds positions and what the game says of them."""
+    def add(self, known: Sequence[tuple[Position, Facts]], bits: Sequence[np.ndarray]) -> None:
+        """Adds positions, what the game says of them, and their bits."""
         for _, right in known:
             for items, values, missing in zip(self.labels, right, (0, -1, -1), strict=True):
                 for item, labels in enumerate(items):
-                    labels.append(self._number(values[item]) if item in values else missing)
-        self.bits = np.concatenate([self.bits, [bits_of(position, right[0]) for position, right in known]])
-        self.ended += [position for position, _ in known if position.terminal]
+                    labels.append(self.number(values[item]) if item in values else missing)
+        self.bits = np.array(bits) if self.bits is None else np.concatenate([self.bits, bits])
+        self.ended += [position for position, _ in known if position.actions and position.terminal]
 
     def learn(self) -> Looks:
         """The trees that are right in all positions."""
         pieces, words, clicks = self.labels
-        before = self.bits[:, : self.bits.shape[1] - len(pieces)]  # a piece does not depend on pieces
+        assert self.bits is not None
+        before = self.bits[:, : 1 + 64 * self.game.state_words]  # a piece does not depend on pieces
         line, beside = self._line(), neighbours(self.game)
         trees = (
             [self._tree(labels, before, None) for labels in pieces],
@@ -189,7 +215,7 @@ class _Learner:
             [json.loads(value) for value in self.values], *trees, self._owned(), line, beside if chains else []
         )
 
-    def _number(self, value: Any) -> int:
+    def number(self, value: Any) -> int:
         return self.values.setdefault(json.dumps(value), len(self.values))
 
     def _name(self, action: int) -> str:
@@ -202,7 +228,9 @@ class _Learner:
         """A tree for what has these labels; of an action that no random game had, the value `unseen`."""
         numbers = np.array(labels)
         rows = np.flatnonzero(numbers >= 0)
-        return _grown(rows, numbers, known, 0) if len(rows) else self._number(unseen)
+        if (numbers[rows] == numbers[rows[:1]]).all():
+            return int(numbers[rows[0]]) if len(rows) else self.number(unseen)
+        return grown(rows, numbers, known, self.order)
 
     def _line(self) -> int:
         """The length of a line whose cells the game marks at its end."""
@@ -240,21 +268,32 @@ class _Learner:
         return bool(marking)
 
 
-def _grown(rows: np.ndarray, labels: np.ndarray, known: np.ndarray, depth: int) -> Tree:
-    """A tree for some of the positions: who moves first, then the bits that tell most."""
-    kinds, own = np.unique(labels[rows], return_inverse=True)
-    bits, counts = known[rows], np.bincount(own)
-    if len(kinds) == 1 or depth == MOST_DEPTH:
+def grown(rows: np.ndarray, labels: np.ndarray, known: np.ndarray, order: int = 1, most: int = MOST_DEPTH) -> Tree:
+    """A tree of at most that depth for some of the positions: who moves first, then the bits that tell most.
+
+    Of equally good bits it takes the first one, or with the order -1 the last one.
+    """
+    here = known[rows]
+    differing = np.flatnonzero(here.any(axis=0) & ~here.all(axis=0))  # the others tell nothing
+    differing = np.concatenate([differing[differing == 0], differing[differing > 0][::order]])
+    return _grown(labels[rows], here[:, differing].astype(np.float32), differing, 0, most)
+
+
+def _grown(labels: np.ndarray, bits: np.ndarray, names: np.ndarray, depth: int, most: int) -> Tree:
+    kinds, own = np.unique(labels, return_inverse=True)
+    counts = np.bincount(own)
+    if len(kinds) == 1 or depth == most:
         return int(kinds[counts.argmax()])
-    ones = (bits.T.astype(np.float32) @ np.eye(len(kinds), dtype=np.float32)[own]).astype(np.float64)
+    ones = (bits.T @ np.eye(len(kinds), dtype=np.float32)[own]).astype(np.float64)
     zeros = counts - ones
     useless = (ones.sum(axis=1) == 0) | (zeros.sum(axis=1) == 0)
     if useless.all():
         return int(kinds[counts.argmax()])
     disorder = np.where(useless, np.inf, _disorder(ones) + _disorder(zeros))
-    best = 0 if depth == 0 and not useless[0] else int(disorder.argmin())
-    parts = [_grown(rows[bits[:, best] == side], labels, known, depth + 1) for side in (False, True)]
-    return parts[0] if parts[0] == parts[1] else [best, *parts]
+    best = 0 if depth == 0 and names[0] == 0 and not useless[0] else int(disorder.argmin())
+    sides = (bits[:, best] == side for side in (0, 1))
+    parts = [_grown(labels[rows], bits[rows], names, depth + 1, most) for rows in sides]
+    return parts[0] if parts[0] == parts[1] else [int(names[best]), *parts]
 
 
 def without_history(position: Position) -> Position:

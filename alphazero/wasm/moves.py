@@ -10,13 +10,18 @@ image.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
 
 from alphazero.game.randomness import TIE, make_key, uniform
+from alphazero.players.baselines import Dice as Ways
+from alphazero.players.baselines import _action_means, _result_for
+from alphazero.players.contestants import PLAY
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.tree import KernelSettings
+from alphazero.search.rollouts import _play_at_random, _roll_out
+from alphazero.search.tree import KernelSettings, make_arrays
 from alphazero.wasm.engine import ModuleBuilder, open_tree, read_tree, run_simulations
 
 LEAST_PRIOR = np.float32(1e-9)
@@ -84,7 +89,71 @@ def add_moves(builder: ModuleBuilder, config: SearchConfig, simulations_per_acti
     builder.name(LEARNED=learned, PER_ACTION=simulations_per_action)
     builder.name(settings=builder.bound(_settings), draw_best=builder.bound(_draw_best))
     builder.name(open_tree=builder.bound(open_tree), read_tree=builder.bound(read_tree))
-    builder.add("begin_move", _begin_move, types.int32, types.int32, types.int32)
-    builder.add("search_move", run_simulations, types.int32)
+    _add_search(builder, "move")
     builder.add("choose", _choose, types.int32, types.int32)
     builder.add("choose_alone", _choose_alone, types.int32, types.int32)
+
+
+def _add_search(builder: ModuleBuilder, name: str) -> None:
+    builder.add(f"begin_{name}", _begin_move, types.int32, types.int32, types.int32)
+    builder.add(f"search_{name}", run_simulations, types.int32)
+
+
+class Baselines(NamedTuple):
+    """The arrays of the players without a network."""
+
+    seed: Annotated[np.ndarray, "int32[1]"]  # of the playouts; the page writes it
+    states: Annotated[np.ndarray, "uint64[1, K]"]
+    state: Annotated[np.ndarray, "uint64[K]"]
+    legal_mask: Annotated[np.ndarray, "bool[A]"]
+    outcomes: Annotated[np.ndarray, "int64[D]"]
+    values: Annotated[np.ndarray, "float32[1, V]"]
+    means: Annotated[np.ndarray, "float64[1, A]"]
+
+
+def _evaluate_by_playout(state, legal_mask, priors):
+    """Equal weights, and the result of one random game, as `search.rollouts.playouts`."""
+    own = baselines()
+    for word in range(len(state)):
+        own.states[0, word] = state[word]
+    roll_out(
+        own.states, np.int64(own.seed[0]), own.state, own.legal_mask, dice().probabilities, own.outcomes, own.values
+    )
+    for action in range(len(priors)):
+        priors[action] = np.float32(legal_mask[action])
+    return own.values[0, 0]
+
+
+def _choose_greedy(seed, ply):
+    """The action of the best mean over the dice, as `greedy` plays in a game with dice."""
+    own = baselines()
+    for word in range(len(own.state)):
+        own.states[0, word] = page().state[word]
+    action_means(own.states, ways(), own.legal_mask, own.means)
+    return draw_best(own.means[0], np.int64(seed), np.int64(ply))
+
+
+def _choose_random(seed, ply):
+    """A legal action, all equally likely."""
+    own = baselines()
+    for action in range(len(own.legal_mask)):
+        own.means[0, action] = 1.0 if page().legal_mask[action] else 0.0
+    return draw_best(own.means[0], np.int64(seed), np.int64(ply))
+
+
+def add_baselines(builder: ModuleBuilder) -> None:
+    """Adds the players without a network to a builder that has moves, for a game with dice."""
+    arrays = builder.arrays(Baselines)
+    builder.readable["seed"] = arrays.seed
+    sizes = {"D": 1 + builder.game.dice_in_a_row, "K": builder.game.state_words, "C": builder.game.num_outcomes}
+    ways = make_arrays(Ways, builder.layout.zeros, V=builder.game.num_values, **sizes)
+    builder.name(baselines=builder.layout.placed(arrays), ways=builder.layout.placed(ways))
+    builder.name(result_for=builder.bound(_result_for))
+    builder.name(action_means=builder.bound(_action_means), play_at_random=builder.bound(_play_at_random))
+    builder.add("choose_greedy", _choose_greedy, types.int32, types.int32)
+    builder.add("choose_random", _choose_random, types.int32, types.int32)
+    builder.name(roll_out=builder.bound(_roll_out), LEARNED=replace(PLAY, leaves_per_step=1).settings_for(builder.game))
+    builder.name(evaluate=builder.bound(_evaluate_by_playout), settings=builder.bound(_settings))
+    builder.name(open_tree=builder.bound(open_tree))
+    _add_search(builder, "playouts")
+    builder.add("choose_playouts", _choose, types.int32, types.int32)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from html import escape
 from pathlib import Path
@@ -19,18 +19,19 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import GameError, NetError
+from alphazero.errors import NetError
 from alphazero.game import Game
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import SIMULATIONS_PER_ACTION, search_of
+from alphazero.players.contestants import SIMULATIONS_PER_ACTION, load_net, search_of
+from alphazero.wasm.dice_looks import dice_looks_of
 from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
 from alphazero.wasm.looks import looks_of
-from alphazero.wasm.moves import add_moves
+from alphazero.wasm.moves import add_baselines, add_moves
 from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.wasm.oracle import oracle_engine
 from alphazero.web.message import plain_number
-from alphazero.web.seats import Slider, is_figure, size_of, slider_of
-from alphazero.web.tables import plain_name, title_of
+from alphazero.web.seats import Slider, is_figure, size_of, slider_of, usual_seats
+from alphazero.web.tables import plain_name, score_fields, title_of
 
 PAGE = Path(__file__).with_name("page")
 WORKER = Path(__file__).parents[1] / "wasm" / "page"
@@ -53,15 +54,17 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     Raises GameError or NetError, in one sentence, for a game or a network that a browser cannot run.
     """
     game = loaded.game
-    if game.num_outcomes:
-        raise GameError(f"a page in one file throws no dice yet, and {game.name} has some: `alphazero serve` plays it")
     builder, program = ModuleBuilder(game), program_of(net, game)
     weights = in_half_precision(program)
-    looks = looks_of(game)
+    alone, dice = game.num_players == 1, game.num_outcomes > 0
+    looks = dice_looks_of(game) if alone or dice else looks_of(game)
     add_network(builder, program)
     learned = search_of(net, title)
-    builder.add_search(evaluate_by_network, learned, opinion_of_network)
+    # nobody wins at once in a game for one
+    builder.add_search(opinion_of_network if alone else evaluate_by_network, learned, opinion_of_network)
     add_moves(builder, learned, SIMULATIONS_PER_ACTION)
+    if dice:
+        add_baselines(builder)
     engine = builder.build()
     slider = up_to(slider_of(card), engine.most_simulations)
     contents = {
@@ -78,7 +81,8 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
             {
                 "id": "net", "title": title, "note": note_of(card), "searches": True, "generations": [],
                 "slider": slider.as_fields(),
-            }
+            },
+            *(_baselines(loaded, engine.most_simulations) if dice else ()),
         ],
         "places": engine.places,
         "most_simulations": engine.most_simulations,
@@ -86,7 +90,17 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "module": _text_of(engine.module),
         "weights": _text_of(weights.tobytes()),
     }  # fmt: skip
+    contents |= {"alone": True} if alone else {}
+    contents |= {"score": score_fields(game)} if game.score else {}
     return _compose(f"{title_of(game.name)} · {title}", contents)
+
+
+def _baselines(loaded: LoadedGame, most: int) -> Iterator[dict[str, Any]]:
+    """The contestants that need no network, as in the page of the server, but none to analyse with."""
+    for seat in usual_seats(loaded, lambda path: load_net(str(path), loaded, "cpu")):
+        if seat.id in ("mcts", "greedy", "random"):
+            slider = seat.slider and up_to(seat.slider, most)
+            yield replace(seat, slider=slider, searches=False).as_fields()
 
 
 def _splits_words(game: Game) -> bool:

@@ -25,7 +25,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.tree import bytes_of_simulation
 from alphazero.web.message import MOST_SIMULATIONS
 from alphazero.web.seats import Seat, Stop
-from alphazero.web.tables import values_at_end
+from alphazero.web.tables import gained, values_at_end
 
 INTERVAL = 0.12
 """Least seconds between two reports of an analysis."""
@@ -206,9 +206,10 @@ def policy_of(seat: Seat, generation: int | None, position: Position) -> dict[st
 # --- a review ---
 
 
-def first_score(value: float, mover: int) -> float:
-    """The expected score of the first player, 0 to 1, of a `value` for the mover."""
-    return round((1 + (value if mover == 0 else -value)) / 2, 4)
+def first_score(value: float, at: Position) -> float:
+    """The expected score of the first player, 0 to 1, of a `value` for the mover; with the points so far, if any."""
+    total = gained(at) + (value if at.to_play == 0 else -value)
+    return round((1 + min(max(total, -1.0), 1.0)) / 2, 4)
 
 
 def review(
@@ -227,23 +228,25 @@ def review(
     """
     if position.ply > MOST_PLIES:
         raise InputError(f"a game of more than {MOST_PLIES} plies is too long for a review")
+    before = position.start
     moves, many = dict[int, float | None](), bool(position.game.value_shape)
     each: tuple[float, ...] | None = None
     for ply, at in enumerate(position.history):
         row: dict[str, Any] = {"ply": ply, "mover": at.to_play, "value": None}
         if at.terminal:
-            row["value"], each = (at.outcome + 1) / 2, values_at_end(at)
+            row["value"], each = first_score(0.0, at), values_at_end(at)
         elif at.chances:
-            row["rolled"], value = True, moves.pop(position.actions[ply - 1], None) if ply else None
-            row["value"] = None if value is None else first_score(value, at.to_play)
+            row["rolled"], value = True, moves.get(position.actions[ply - 1]) if ply else None
+            row["value"] = None if value is None else first_score(value, before)
+            moves = {}  # what a second die shows is no move
         elif analysis is not None:
             with analysis.on_one_thread():
                 analysis.begin(at)
                 while analysis.simulations < simulations and not analysis.finished and not stop.is_set():
                     analysis.step()
             node = analysis.node()
-            row["value"], moves = first_score(node.value, at.to_play), {edge.action: edge.value for edge in node.edges}
-            each = node.values
+            row["value"], moves = first_score(node.value, at), {edge.action: edge.value for edge in node.edges}
+            each, before = node.values, at
         if stop.is_set():
             return
         if many:

@@ -254,7 +254,8 @@ def usual_seats(loaded: LoadedGame, nets: Nets) -> list[Seat]:
         Seat("mcts", "mcts", loaded, "tree search with random playouts", playout_slider, "mcts:{}", searches=True),
         Seat("minimax", "minimax", loaded, "alpha-beta to a fixed depth", depth_slider, "minimax:{}"),
     ]
-    for name, note in (("greedy", "takes a win, blocks a loss"), ("random", "any legal action")):
+    greedy = "takes a win, blocks a loss" if not loaded.game.num_outcomes else "the best mean over the next dice"
+    for name, note in (("greedy", greedy), ("random", "any legal action")):
         if name not in loaded.contestants:
             seats.append(Seat(name, name, loaded, note, text=name))
     return seats

@@ -114,7 +114,7 @@ class Table:
         if self.game.num_outcomes:
             view["dice"], more["rolled"] = bool(position.chances), [bool(at.chances) for at, _ in pairs]
         if points := shown_points(position):
-            view["points"] = points
+            view["points"], view["gained"] = points, gained(position)
         if self.game.value_shape and position.terminal:
             view["values"] = values_at_end(position)
         return {
@@ -157,6 +157,7 @@ class Table:
             "board": asdict(self.game.board),
             "alone": self.game.num_players == 1,
             "seats": self.game.num_players,
+            "score": score_fields(self.game),
             "players": [seat.as_fields() for seat in self.seats()],
             "oracle": self.oracle and {"how": self.oracle.how, "unit": self.oracle.unit},
             "moves_run_together": self.game.split_moves("12") != ["12"],
@@ -211,6 +212,20 @@ def values_at_end(position: Position) -> tuple[float, ...]:
     """The value of the result for each player, the first player's first."""
     size = position.game.score.size if position.game.score else 1.0
     return tuple(result / size for result in position.results)
+
+
+def score_fields(game: Game) -> dict[str, Any] | None:
+    """A game's points for a message: how many the value 1 stands for, and which word counts those so far."""
+    score = game.score
+    return None if score is None else {"size": score.size, "unit": score.unit, "word": game.points_word}
+
+
+def gained(position: Position) -> float:
+    """The value of the points at the end, or of those so far in a game for one, for the first player."""
+    game = position.game
+    if position.terminal:
+        return values_at_end(position)[0]
+    return float(points_so_far(position.state, game.points_word)) / game.score.size if game.score else 0.0
 
 
 def is_game(saved: str, name: str, game: Game) -> bool:

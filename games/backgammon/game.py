@@ -348,25 +348,20 @@ class Backgammon(Game):
         return found + [Piece(DICE + i, position.to_play, "fill", str(die)) for i, die in enumerate(dice[:left])]
 
     def clicks(self, position: Position) -> Clicks:
-        """A checker, then the place where it goes; where both dice bear it off, that is by the larger one."""
-        found, player, state = dict[tuple[int, ...], int](), position.to_play, position.state
-        if position.chances:
-            return {}
+        """A point, then the place where a checker goes; where both dice bear it off, that is by the larger one.
 
-        def cells_of(place: int, count: int) -> list[int]:
-            """The cells of a place, the one of the last of `count` checkers first."""
+        Each point is the outermost of its cells, which pages take for all of them.
+        """
+        found, player = dict[tuple[int, ...], int](), position.to_play
+
+        def cell_of(place: int) -> int:
             if place in (0, BAR):
-                return [(BARS if place else TRAYS) + player]
-            first, last = HEIGHT * ((place if player == 0 else BAR - place) - 1), min(count, HEIGHT) - 1
-            return [first + last, *(first + i for i in range(HEIGHT) if i != last)]
+                return (BARS if place else TRAYS) + player
+            return HEIGHT * ((place if player == 0 else BAR - place) - 1)
 
-        for action in sorted(position.legal_actions, key=lambda action: -(action % 6)):
-            if action < PASS:
-                place, target = action // 6 + 1, max(action // 6 - action % 6, 0)
-                sources = cells_of(place, count_at(state[0], state[1], place))
-                for source in sources[: int(count_at(state[0], state[1], place))]:
-                    for cell in cells_of(target, count_at(state[0], state[1], target) + 1):
-                        found.setdefault((source, cell), action)
+        legal = [] if position.chances else [action for action in position.legal_actions if action < PASS]
+        for action in sorted(legal, key=lambda action: -(action % 6)):
+            found.setdefault((cell_of(action // 6 + 1), cell_of(max(action // 6 - action % 6, 0))), action)
         return found
 
     def render(self, state: np.ndarray, to_play: int) -> str:

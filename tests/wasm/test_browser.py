@@ -19,6 +19,7 @@ from tests.wasm.published import MARKUP, small_page
 from tests.web.browser import (
     DESKTOP,
     PHONE,
+    choose_opponent,
     click_first,
     fits_phones,
     needs_chromium,
@@ -26,6 +27,7 @@ from tests.web.browser import (
     play_on,
     press_first,
     running_browser,
+    status,
     wait_status,
 )
 from tests.web.walk import STATES, press_every_two_buttons
@@ -63,7 +65,7 @@ def open_page(browser: Any, folder: Path) -> Iterator[Any]:
 
         def open_one(game: str, rest: str = "", size: dict[str, int] = DESKTOP) -> Any:
             page = stack.enter_context(page_at(browser, address_of(folder, game) + rest, size, offline=True))
-            page.locator(".stage .cell").first.wait_for()
+            page.locator(".stage .cell, .stage .text-board").first.wait_for()
             stack.callback(lambda: page.evaluate("document.title !== 'run'") or pytest.fail("a name was run"))
             return page
 
@@ -98,6 +100,29 @@ def test_a_game_is_played_to_its_end_on_a_phone(open_page: Any, game: str):
     page.get_by_role("button", name="Analyse", exact=True).first.click()
     page.wait_for_selector(".analysis .cell")
     assert fits_phones(page)
+
+
+@pytest.mark.parametrize(
+    "game", ["pig", *(pytest.param(game, marks=pytest.mark.slow) for game in ("backgammon", "2048"))]
+)
+def test_a_game_with_dice_is_played_on_a_phone(open_page: Any, game: str):
+    page = open_page(game, size=PHONE)
+    rolled = page.locator(".move.rolled")
+    if game != "2048":
+        choose_opponent(page, "random")
+    for _ in range(4):
+        wait_status(page, "Your turn")
+        count = page.locator(".move").count()
+        click_first(page)
+        page.wait_for_function("count => document.querySelectorAll('.move').length > count", arg=count)
+    wait_status(page, "Your turn")
+    assert re.fullmatch("[a-d][1-4]=[24]" if game == "2048" else "rolled [1-6]+", rolled.first.inner_text())
+    assert ("points" in status(page)) == (game == "2048")
+    page.get_by_role("button", name="Analyse", exact=True).first.click()
+    page.wait_for_selector(".analysis .lines tbody tr")
+    page.wait_for_function("() => /expected/.test(document.querySelector('.bar-text').textContent)")
+    assert fits_phones(page)
+    assert ("First player" in page.locator("main").inner_text()) == (game != "2048")
 
 
 def test_a_hint_a_new_game_and_the_other_side(open_page: Any):

@@ -92,7 +92,7 @@ def test_a_game_with_a_die_is_played(browser, address):
         buttons = page.locator(".stage .actions button")
         buttons.first.click()
         page.wait_for_selector(".move.rolled")
-        assert re.fullmatch("die [1-6]", page.locator(".move.rolled").first.inner_text())
+        assert re.fullmatch("rolled [1-6]", page.locator(".move.rolled").first.inner_text())
         wait_status(page, "Your turn")
         for _ in range(4):
             wait_status(page, "Your turn")

@@ -24,33 +24,57 @@ class Core {
   set(actions, see = () => {}) {
     this.calls.start();
     this.owners.clear();
-    let over = this.calls.describe();
+    this.over = Boolean(this.calls.describe());
     for (const action of actions) {
-      if (over) throw new Refused("the game is over: no action can be played");
-      if (!this.legal_mask[action]) throw new Refused(`${this.word(action) ?? action} is not legal here (legal: ${this.legal().map((one) => this.word(one)).join(", ")})`);
+      if (this.over) throw new Refused("the game is over: no action can be played");
+      if (!(this.due ? action < this.due : this.legal_mask[action])) throw new Refused(`${this.word(action) ?? action} is not legal here (legal: ${this.words(this.legal()).join(", ")})`);
       see(action);
-      const { mover } = this;
-      this.calls.play(action);
-      over = this.calls.describe();
-      for (const cell of this.file.looks.owned) {
-        if (!this.owners.has(cell) && this.told(this.file.looks.pieces[cell])) this.owners.set(cell, mover);
-      }
+      this.play(action);
     }
-    this.over = Boolean(over);
+  }
+
+  // Plays a legal action, or an outcome of the die that is due.
+  play(action) {
+    const { mover } = this;
+    if (this.due) this.calls.settle(action);
+    else this.calls.play(action);
+    this.over = Boolean(this.calls.describe());
+    for (const cell of this.file.looks.owned) {
+      if (!this.owners.has(cell) && this.told(this.file.looks.pieces[cell])) this.owners.set(cell, mover);
+    }
   }
 
   get mover() {
     return this.to_play[0];
   }
 
+  // The number of outcomes of the die that is due; 0 where a player is to move.
+  get due() {
+    return this.chances ? this.chances.findLastIndex((chance) => chance > 0) + 1 : 0;
+  }
+
+  // The value for the first player of the points so far, in a game for one, and at the end of all.
+  get gained() {
+    const { size, word = null } = this.file.score ?? {};
+    const end = this.over ? (this.mover === 0 ? 1 : -1) * this.result[0] : 0;
+    return end + (word === null ? 0 : Number(this.state[word]) / size);
+  }
+
   // +1 if the first player has won, -1 if the second, 0 for a draw; null if the game goes on.
   get outcome() {
-    if (!this.over) return null;
-    return (this.mover === 0 ? 1 : -1) * this.result[0] + 0;
+    return this.over ? Math.sign(this.gained) + 0 : null;
+  }
+
+  // The points of the end, or in a game for one those so far, in words; "" where there are none to tell.
+  get points() {
+    const { size, unit, word = null } = this.file.score ?? {};
+    if (!size || !(this.over || word !== null)) return "";
+    return `${Number((size * Math.abs(this.gained)).toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 6 })} ${unit}`;
   }
 
   legal() {
-    return this.over ? [] : [...this.legal_mask.keys()].filter((action) => this.legal_mask[action]);
+    if (this.over || this.due) return [...Array(this.over ? 0 : this.due).keys()];
+    return [...this.legal_mask.keys()].filter((action) => this.legal_mask[action]);
   }
 
   // --- looks: decision trees over the bits of the position ---
@@ -59,12 +83,14 @@ class Core {
     if (number === 0) return this.mover;
     const at = number - 1;
     const words = this.state.length * 64;
+    const cells = this.file.board.cells.length;
+    if (at >= words + cells) return this.legal_mask[at - words - cells];
     if (at >= words) return this.taken.has(at - words) ? 1 : 0;
-    return Number((this.state[at >> 6] >> BigInt(at & 63)) & 1n);
+    return bitOf(this.state, at);
   }
 
-  told(tree) {
-    while (Array.isArray(tree)) tree = tree[1 + this.bit(tree[0])];
+  told(tree, bit = (number) => this.bit(number)) {
+    while (Array.isArray(tree)) tree = tree[1 + bit(tree[0])];
     return this.file.looks.values[tree];
   }
 
@@ -75,19 +101,41 @@ class Core {
     return found.map((piece) => ({ ...piece, player: this.owners.get(piece.cell) ?? piece.player }));
   }
 
+  // The text of a game without cells, whose parts are its pieces.
+  text() {
+    const { text, pieces } = this.file.looks;
+    if (!text?.[0]) return "";
+    const parts = pieces.map((tree) => this.told(tree) ?? "");
+    return Array.from({ length: text[0] }, (_, row) => parts.slice(row * text[1], (row + 1) * text[1]).join("")).join("\n");
+  }
+
   word(action) {
-    return action in this.file.looks.words ? this.words([action])[0] : null;
+    return action in (this.due ? this.file.looks.outcomes : this.file.looks.words) ? this.words([action])[0] : null;
   }
 
   words(actions) {
+    if (this.due) return actions.map((outcome) => this.wordOfOutcome(outcome));
     this.pieces();
     return actions.map((action) => this.told(this.file.looks.words[action]));
   }
 
+  // Its name depends on the bits that it changes.
+  wordOfOutcome(outcome) {
+    const [before, mover] = [this.state.slice(), this.mover];
+    this.calls.settle(outcome);
+    const changed = this.state.map((word, i) => word ^ before[i]);
+    this.state.set(before);
+    this.to_play[0] = mover;
+    return this.told(this.file.looks.outcomes[outcome], (number) => bitOf(changed, number));
+  }
+
   // The ways to click each of these actions.
   clicks(actions) {
+    if (this.due) return actions.map(() => []);
     this.pieces();
-    return actions.map((action) => this.told(this.file.looks.clicks[action]));
+    const found = actions.map((action) => this.told(this.file.looks.clicks[action]));
+    const last = new Map(found.flatMap((ways, i) => ways.map((way) => [way.join(), i]))); // of two actions with the same clicks
+    return found.map((ways, i) => ways.filter((way) => last.get(way.join()) === i));
   }
 
   // The cells of all lines that won, or of the chain through the last move; a drawn game has no such chain.
@@ -122,8 +170,11 @@ class Core {
     const ways = this.clicks(legal);
     const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((cells) => ({ action, name: words[i], cells })));
     clicks.sort((a, b) => (a.cells.length === 0) - (b.cells.length === 0));
-    const winners = this.outcome === null ? [] : [[1], [0, 1], [0]][this.outcome + 1];
-    return { to_play: this.mover, outcome: this.outcome, winners, pieces, clicks, last, winning: this.winning(pieces, last), text: "" };
+    const winners = this.outcome === null ? [] : this.file.alone ? [0] : [[1], [0, 1], [0]][this.outcome + 1];
+    const view = { to_play: this.mover, outcome: this.outcome, winners, pieces, clicks, last, winning: this.winning(pieces, last), text: this.text() };
+    if (this.chances) view.dice = this.due > 0;
+    if (this.points) Object.assign(view, { points: this.points, gained: this.gained });
+    return view;
   }
 
   // --- search ---
@@ -131,6 +182,7 @@ class Core {
   begin(actions) {
     this.set(actions);
     if (this.over) throw new Refused("the game is over at this position, so there is nothing to search");
+    if (this.due) throw new Refused("a die is due at this position, so there is nothing to search");
     this.calls.begin(this.file.most_simulations);
     this.searched = actions;
     this.simulations = 0;
@@ -148,7 +200,8 @@ class Core {
   // The state of the search: the best action, the value, and the actions in their order.
   found() {
     const best = this.calls.read();
-    const [visits, policy, q] = [this.visits, this.policy, this.q].map((array) => array.slice());
+    const actions = this.legal_mask.length; // behind them are outcomes, perhaps of a node that was looked at before
+    const [visits, policy, q] = [this.visits, this.policy, this.q].map((array) => array.slice(0, actions));
     const [value, proven] = [this.value[0], Boolean(this.proven[0])];
     this.calls.look(0);
     const prior = this.prior.slice();
@@ -170,6 +223,10 @@ class Core {
       };
     });
   }
+}
+
+function bitOf(words, number) {
+  return Number((words[number >> 6] >> BigInt(number & 63)) & 1n);
 }
 
 function clip(value) {

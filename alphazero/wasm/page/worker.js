@@ -46,7 +46,7 @@ class FileEngine {
   // Answers a question by calls of tell(answer); the last answer has no `more`.
   async answer(question, tell) {
     try {
-      const quick = { welcome: this.welcome, game: this.game, position: this.position, policy: this.policy, oracle: this.oracle, tree: this.tree, record: this.record, load: this.load }[question.ask];
+      const quick = { welcome: this.welcome, game: this.game, position: this.position, roll: this.roll, policy: this.policy, oracle: this.oracle, tree: this.tree, record: this.record, load: this.load }[question.ask];
       const long = { move: this.move, analyse: this.analyse, review: this.review }[question.ask];
       if (quick) tell(quick.call(this, question));
       else if (long) await long.call(this, question, tell);
@@ -80,24 +80,33 @@ class FileEngine {
   }
 
   game({ game: asked }) {
-    const { game, title, board, players, oracle, runs_together } = this.file;
+    const { game, title, board, players, oracle, runs_together, alone, score } = this.file;
     if (!this.plays(asked)) throw new Refused(`this page has no game '${asked}': it plays ${game}`);
-    return { game, title, board, players, oracle: oracle && { how: oracle.how, unit: oracle.unit }, moves_run_together: runs_together };
+    return { game, title, board, alone, seats: alone ? 1 : 2, score, players, oracle: oracle && { how: oracle.how, unit: oracle.unit }, moves_run_together: runs_together };
   }
 
   position({ actions, moves, board }) {
     if (board) throw new Refused("this file sets up no boards: the page of alphazero serve does");
     const core = this.core("quick");
     if (moves !== undefined) actions = new Reader(core).read(moves);
-    const words = [];
-    const movers = [];
+    const [words, movers, rolled] = [[], [], []];
     let last = [];
     core.set(actions, (action) => {
       words.push(core.word(action));
       movers.push(core.mover);
+      if (core.chances) rolled.push(core.due > 0);
       if (words.length === actions.length) [last = []] = core.clicks([action])[0];
     });
-    return { actions, words, movers, set_up: false, view: core.view(last) };
+    return { actions, words, movers, ...(core.chances && { rolled }), set_up: false, view: core.view(last) };
+  }
+
+  // Throws the dice that are due; what they show depends on the seed and the ply alone.
+  roll({ actions, seed = 0 }) {
+    const core = this.core("quick");
+    core.set(actions);
+    if (!core.due) return { actions };
+    core.calls.throw(seed, actions.length);
+    return { actions: [...actions, ...core.outcomes.filter((outcome) => outcome >= 0)] };
   }
 
   // The network's opinion without a search.
@@ -105,6 +114,7 @@ class FileEngine {
     const core = this.core("quick");
     core.set(actions);
     if (core.over) throw new Refused("the game is over at this position, so a net has no opinion of it");
+    if (core.due) throw new Refused("a die is due at this position, so a net has no opinion of it");
     core.calls.choose_alone(0, 0);
     const legal = core.legal().sort((a, b) => core.prior[b] - core.prior[a]);
     const words = core.words(legal);
@@ -166,12 +176,13 @@ class FileEngine {
     if (!this.plays(record.game)) throw new Refused(`the file is a game of ${record.game}, and this page plays ${game}`);
     const actions = [];
     const core = this.core("quick");
+    core.set([]);
     for (const move of [...record.opening, ...record.moves]) {
-      core.set(actions);
       const legal = core.legal();
       const at = core.words(legal).indexOf(move);
       if (at < 0) throw new Refused(`'${move}' is not a legal action here`);
       actions.push(legal[at]);
+      core.play(legal[at]);
     }
     return {
       game, actions, opening: record.opening.length, contestants: record.contestants,
@@ -190,15 +201,19 @@ class FileEngine {
     core.turn = id;
     core.set(actions);
     if (core.over) throw new Refused("the game is over: no action can be played");
-    if (steps) {
-      core.calls.begin_move(steps, seed, ply);
+    if (core.due) throw new Refused("a die is due at this position, so nobody is to move");
+    const search = player.id === "mcts" ? "playouts" : "move";
+    const plain = { random: core.calls.choose_random, greedy: core.calls.choose_greedy }[player.id] ?? (steps ? null : core.calls.choose_alone);
+    if (core.seed) core.seed[0] = seed;
+    if (!plain) {
+      core.calls[`begin_${search}`](steps, seed, ply);
       for (let left = steps; left > 0; ) {
         const until = performance.now() + SLICE_MS;
-        while (left > 0 && performance.now() < until) left = core.calls.search_move(8);
+        while (left > 0 && performance.now() < until) left = core.calls[`search_${search}`](8);
         if (!(await this.wanted(id)) || core.turn !== id) return tell({ stopped: true });
       }
     }
-    const action = steps ? core.calls.choose(seed, ply) : core.calls.choose_alone(seed, ply);
+    const action = (plain ?? core.calls[search === "move" ? "choose" : "choose_playouts"])(seed, ply);
     tell({ action, word: core.word(action), seconds: round((performance.now() - began) / 1000) });
   }
 
@@ -229,16 +244,23 @@ class FileEngine {
   async review({ id, actions, player, simulations = 100 }, tell) {
     const core = this.core("review");
     const { words } = this.position({ actions });
+    let last = null; // the search of the position before
+    const scoreOf = ({ value, mover, gained }) => round((1 + clip(gained + (mover === 0 ? value : -value))) / 2); // the first player's
     for (let ply = 0; ply <= actions.length; ply++) {
       const row = { ply, value: null };
       core.set(actions.slice(0, ply));
       row.mover = core.mover;
-      if (core.over) row.value = (core.outcome + 1) / 2;
-      else if (player) {
+      const here = { value: 0, mover: core.mover, gained: core.gained };
+      if (core.over) row.value = scoreOf(here);
+      else if (core.due) {
+        row.rolled = true;
+        if (last?.visits[actions[ply - 1]]) row.value = scoreOf({ ...last, value: last.q[actions[ply - 1]] });
+        last = null;
+      } else if (player) {
         core.begin(actions.slice(0, ply));
         while (core.simulations < simulations) core.search(simulations, performance.now() + SLICE_MS);
-        const { value } = core.found();
-        row.value = round((1 + (row.mover === 0 ? value : -value)) / 2); // the first player's
+        last = { ...here, ...core.found() };
+        row.value = scoreOf(last);
       }
       const more = ply < actions.length;
       if (more) Object.assign(row, { action: actions[ply], word: words[ply], results: this.results(actions.slice(0, ply)) });

@@ -18,7 +18,7 @@ export class AnalyseView {
     this.overlay = app.memory.overlay ?? "values";
     this.exact = null;
     this.desks = [new Desk(this, 0)];
-    this.moves = new MoveList((ply) => this.go(ply));
+    this.moves = new MoveList((ply) => this.go(ply), this.game.alone);
     this.review = new Review(this);
     this.tree = new TreePanel(this);
     this.build();
@@ -105,7 +105,7 @@ export class AnalyseView {
     }
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
-    const now = view.outcome === null ? `${NAMES[view.to_play]} ${view.dice ? "rolls" : "to move"}` : this.game.alone ? "The game is over" : resultOf(view.winners, this.game.seats);
+    const now = view.outcome === null && this.game.alone ? (view.dice ? "A die is due" : "To move") : view.outcome === null ? `${NAMES[view.to_play]} ${view.dice ? "rolls" : "to move"}` : this.game.alone ? "The game is over" : resultOf(view.winners, this.game.seats);
     refill(this.status, `${who}${now}${view.points ? `: ${view.points}` : ""}`);
     this.moves.show(line, this.review.judged);
     this.review.show();

@@ -9,6 +9,16 @@ const MARGIN = 0.3;
 const LEAST_SHARE = 0.005;
 const MOST_BUTTONS = 60;
 
+// For each cell those of its name that lie in a row from it on: their pieces are a stack.
+function stacksOf(cells, middles) {
+  const ends = (a, b) => cells[b]?.name !== cells[a].name || Math.hypot(...[0, 1].map((i) => middles[b][i] - middles[a][i])) > 1.01;
+  return cells.map((_, first) => {
+    const stack = [first];
+    while (!ends(stack.at(-1), stack.at(-1) + 1)) stack.push(stack.at(-1) + 1);
+    return stack;
+  });
+}
+
 export class BoardView {
   // onAction(action) is called for a legal action; without it the board only shows.
   constructor(board, onAction = null, label = "Board") {
@@ -81,6 +91,20 @@ export class BoardView {
       return node;
     });
     this.middles = cells.map((cell) => center(cell.outline));
+    this.stacks = stacksOf(cells, this.middles);
+  }
+
+  // The cell in which the last piece of a stack is, or where the next one comes: marks are drawn there.
+  topOf(cell, more = 0) {
+    const stack = this.stacks[cell];
+    const owners = stack.map((one) => this.owners.get(one));
+    const own = owners.findLastIndex((owner) => owner !== undefined && (!more || owner === this.view.to_play));
+    return stack[Math.min(own + more, stack.length - 1)] ?? cell;
+  }
+
+  // The cells in which an action is marked.
+  marked(cells) {
+    return cells.map((cell, i) => this.topOf(cell, Math.min(i, 1)));
   }
 
   // Shows a position. `marks`: {shares: {action: 0..1}, texts: {action: words}}; `hints`: mark the legal actions;
@@ -108,6 +132,7 @@ export class BoardView {
     const { board, view, layers } = this;
     const { cells, colors } = board;
     const pieces = new Map(view.pieces.map((piece) => [piece.cell, piece]));
+    this.owners = new Map(view.pieces.map((piece) => [piece.cell, piece.player]));
     refill(layers.pieces, view.pieces.map((piece) => drawPiece(piece, cells[piece.cell].outline, board)));
     refill(layers.winning, view.winning.map((cell) => {
       const { outline, look } = cells[cell];
@@ -115,7 +140,7 @@ export class BoardView {
       return drawArea(outline, look, 1, { fill: colors.mark, "fill-opacity": 0.8 });
     }));
     const ring = (cell, props) => drawArea(cells[cell].outline, cells[cell].look, 0.9, { fill: "none", ...props });
-    refill(layers.last, view.last.map((cell) => [
+    refill(layers.last, view.last.map((cell) => this.topOf(cell)).map((cell) => [
       ring(cell, { stroke: "#fff", "stroke-width": 6 }), ring(cell, { stroke: colors.mark, "stroke-width": 3, class: "last" }),
     ]));
     this.showMarks();
@@ -145,7 +170,7 @@ export class BoardView {
     const share = (action) => marks?.shares?.[action] ?? 0;
     const largest = Math.max(...actions.map(share), 0);
     for (const action of actions.sort((a, b) => share(a) - share(b))) {
-      const { cells: clicked } = this.first.get(action);
+      const clicked = this.marked(this.first.get(action).cells);
       const text = marks?.texts?.[action];
       if (!clicked.length || (share(action) < LEAST_SHARE && text === undefined)) continue;
       const size = largest ? share(action) / largest : 0;
@@ -163,14 +188,14 @@ export class BoardView {
       drawn.add(clicked.at(-1));
     }
     if (this.best !== null && this.first.get(this.best)?.cells.length) {
-      const { cells: clicked } = this.first.get(this.best);
+      const clicked = this.marked(this.first.get(this.best).cells);
       const props = { fill: "none", stroke: "#2fbf71", "stroke-width": 5, class: "best" };
       if (clicked.length > 1) shaded.push(drawArrow(cells[clicked[0]].outline, cells[clicked.at(-1)].outline, 0.14, { ...props, fill: "#2fbf71" }));
       else shaded.push(drawArea(cells[clicked[0]].outline, cells[clicked[0]].look, 0.9, props));
     }
     refill(layers.marks, shaded);
     refill(layers.numbers, numbers);
-    const dots = this.hints ? [...new Set([...this.first.values()].filter((c) => c.cells.length).map((c) => c.cells.at(-1)))] : [];
+    const dots = this.hints ? [...new Set([...this.first.values()].filter((c) => c.cells.length).map((c) => this.marked(c.cells).at(-1)))] : [];
     refill(layers.hints, dots.filter((cell) => !drawn.has(cell)).map((cell) => {
       const { outline, look } = cells[cell];
       const small = radius(outline) < 0.3;
@@ -187,11 +212,11 @@ export class BoardView {
 
   showPicked() {
     const { cells, colors } = this.board;
-    const marks = this.picked.map((cell) => drawArea(cells[cell].outline, cells[cell].look, 1, {
+    const marks = this.marked(this.picked).map((cell) => drawArea(cells[cell].outline, cells[cell].look, 1, {
       fill: "none", stroke: colors.mark, "stroke-width": 4, "stroke-dasharray": "6 4",
     }));
     if (this.picked.length) {
-      for (const cell of this.playable()) {
+      for (const cell of [...this.playable()].map((one) => this.topOf(one, 1))) {
         marks.push(drawArea(cells[cell].outline, cells[cell].look, 0.35, { fill: colors.mark, "fill-opacity": 0.9 }));
       }
     }
@@ -224,14 +249,13 @@ export class BoardView {
 
   click(cell) {
     if (!this.onAction || !this.view) return;
-    if (!this.playable().has(cell)) {
-      this.picked = [];
-      if (!this.playable().has(cell)) {
-        this.showCells();
-        return;
-      }
+    if (this.meant(cell) === undefined) this.picked = [];
+    const meant = this.meant(cell);
+    if (meant === undefined) {
+      this.showCells();
+      return;
     }
-    this.picked.push(cell);
+    this.picked.push(meant);
     const done = this.view.clicks.find((click) => click.cells.length === this.picked.length &&
       click.cells.every((one, i) => one === this.picked[i]));
     if (done) {
@@ -239,6 +263,13 @@ export class BoardView {
       this.onAction(done.action);
     }
     this.showCells();
+  }
+
+  // The cell that can be clicked next, itself or another of its name: any piece of a stack stands for all.
+  meant(cell) {
+    const { cells } = this.board;
+    const playable = this.playable();
+    return playable.has(cell) ? cell : [...playable].find((other) => cells[other].name === cells[cell].name);
   }
 
   onFocus(cell) {

@@ -164,12 +164,17 @@ export class Desk {
   // The expected scores as `sharesOf` gives them; null if nothing is known.
   get shares() {
     if (!this.shown) return null;
-    const { outcome, to_play } = this.shown;
+    const { outcome, to_play, gained = 0 } = this.shown;
     const known = outcome === null ? this.report : this.shown;
     if (!known) return null;
     if (this.view.game.seats > 2) return sharesOf(known);
-    if (outcome !== null) return [(outcome + 1) / 2];
-    return [(1 + (to_play === 0 ? known.value : -known.value)) / 2];
+    if (outcome !== null) return [(1 + (this.view.game.score ? gained : outcome)) / 2];
+    return [(1 + gained + (to_play === 0 ? known.value : -known.value)) / 2];
+  }
+
+  // The value of a move, with the points so far.
+  scoreOf(value, digits) {
+    return scoreOf(this.view.game, value, digits, this.shown.gained);
   }
 
   // A move is meant for the position that the board shows, which one may have left.
@@ -207,7 +212,8 @@ export class Desk {
     const { shares } = this;
     const { game } = this.view;
     this.bars.forEach((bar, seat) => {
-      const text = shares === null ? "" : `${NAMES[seat]}: ${this.said(shares[seat])}`;
+      const text = shares === null ? "" : `${game.alone ? "" : `${NAMES[seat]}: `}${this.said(shares[seat])}`;
+      bar.hidden = Boolean(game.alone); // of no share
       const first = bar.firstChild;
       first.style.width = percent(shares?.[seat] ?? 0.5, 1);
       first.style.background = colorOf(game.board, seat);
@@ -222,6 +228,8 @@ export class Desk {
   said(share) {
     const { game } = this.view;
     if (game.seats > 2) return `${scoreOf(game, 2 * share - 1)}${this.report?.proven ? ", proven" : ""}`;
+    const sure = this.report?.proven || this.shown.outcome !== null;
+    if (game.score) return `${scoreOf(game, 2 * share - 1)} ${sure ? "" : "expected "}${game.score.unit}`;
     return this.report?.proven ? `proven ${OUTCOMES[Math.round(2 * share - 1)]}` : `${percent(share)} expected score`;
   }
 
@@ -247,7 +255,7 @@ export class Desk {
       for (const { action, visits, value } of lines) {
         if (visits / total < 0.005) continue;
         marks.shares[action] = visits / total;
-        marks.texts[action] = overlay === "values" ? scoreOf(this.view.game, value) : percent(visits / total);
+        marks.texts[action] = overlay === "values" ? this.scoreOf(value) : percent(visits / total);
       }
     }
     return marks;
@@ -281,7 +289,7 @@ export class Desk {
       const node = this.rowOf(row);
       return refill(node, node.firstChild,
         el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
-        el("td", {}, row.value === null ? "" : scoreOf(this.view.game, row.value, 1)),
+        el("td", {}, row.value === null ? "" : this.scoreOf(row.value, 1)),
         el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
         best && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] ?? "" : ""}` }, exactOf(row)),
         el("td", { class: "line" }, row.words.slice(1).join(" ")));

@@ -29,7 +29,7 @@ export function isSame(a, b) {
 // Each side's figures, and the mistakes in order, of the rows of a review. `right` of `known` moves keep the best
 // outcome, `perfect` are those than which no move has a better result; `lost` is the mean expected score that a move
 // gave away by the contestant's opinion, over `judged` moves.
-export function judge(rows, oracle, seats = 2) {
+export function judge(rows, oracle, seats = 2, score = null) {
   const sides = Array.from({ length: Math.max(2, seats) }, () => ({ right: 0, perfect: 0, known: 0, lost: 0, judged: 0 }));
   const mistakes = [];
   rows.slice(0, -1).forEach(({ ply, mover, action, word, results, rolled }, i) => {
@@ -55,7 +55,7 @@ export function judge(rows, oracle, seats = 2) {
         mistakes.push({ ply, mover, word, sentence });
       }
     } else if (lost >= MISTAKE) {
-      const sentence = seats > 2 ? `gives away ${(2 * lost).toFixed(2)} of the expected result` : `gives away ${Math.round(100 * lost)} percentage points of expected score`;
+      const sentence = seats > 2 ? `gives away ${(2 * lost).toFixed(2)} of the expected result` : score ? `gives away ${(2 * score.size * lost).toFixed(2)} expected ${score.unit}` : `gives away ${Math.round(100 * lost)} percentage points of expected score`;
       mistakes.push({ ply, mover, word, sentence });
     }
   });

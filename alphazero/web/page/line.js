@@ -37,7 +37,12 @@ export class Line {
 
   // The word of an action for people.
   said(i) {
-    return this.rolled[i] ? `die ${this.words[i]}` : this.words[i];
+    return this.rolled[i] && /^\d/.test(this.words[i]) ? `rolled ${this.words[i]}` : this.words[i];
+  }
+
+  // The number of a move: what dice have shown is none.
+  number(i) {
+    return this.words.slice(0, i + 1).filter((_, at) => !this.rolled[at]).length;
   }
 
   // The position after some actions: {actions, words, movers, rolled, view}.

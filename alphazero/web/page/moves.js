@@ -4,8 +4,9 @@ import { el, put, redraw } from "./dom.js";
 import { NAMES } from "./seats.js";
 
 export class MoveList {
-  constructor(onPick) {
+  constructor(onPick, alone = false) {
     this.onPick = onPick;
+    this.alone = alone;
     this.list = el("ol", { class: "moves" });
     this.node = el("section", { class: "card moves-card", "aria-label": "Moves" }, el("h2", {}, "Moves"), this.list);
     this.key = "";
@@ -17,7 +18,11 @@ export class MoveList {
     if (key !== this.key) {
       this.key = key;
       this.items = [this.item("Start", 0, null)];
-      line.words.forEach((_, i) => this.items.push(this.item(line.said(i), i + 1, line.movers[i], marks[i], line.rolled[i])));
+      let number = 0;
+      line.words.forEach((_, i) => {
+        number += line.rolled[i] ? 0 : 1;
+        this.items.push(this.item(line.said(i), i + 1, line.movers[i], marks[i], line.rolled[i] ? "" : number));
+      });
       redraw(this.list, this.items.map((item) => el("li", {}, item)));
     }
     this.items.forEach((item, ply) => {
@@ -31,13 +36,15 @@ export class MoveList {
     }
   }
 
-  item(word, ply, mover, mark, rolled = false) {
+  // The moves have a `number`, and what a die has shown has none.
+  item(word, ply, mover, mark, number) {
+    const rolled = number === "";
     const item = el("button", { type: "button", class: `move by${mover ?? ""}${rolled ? " rolled" : ""}`, "data-key": ply, onclick: () => this.onPick(ply) });
-    if (mover !== null && !rolled) put(item, el("span", { class: "ply" }, `${ply}.`));
+    if (mover !== null && !rolled) put(item, el("span", { class: "ply" }, `${number}.`));
     put(item, word);
     if (mark) put(item, el("span", { class: `judged ${mark.kind}`, title: mark.sentence }, mark.kind === "wrong" ? "??" : "?"));
-    const who = mover === null ? "" : `${NAMES[mover].toLowerCase()}, `;
-    item.setAttribute("aria-label", ply ? `${rolled ? "" : `Move ${ply}, `}${who}${word}${mark ? `, ${mark.sentence}` : ""}` : "Start of the game");
+    const who = mover === null || this.alone ? "" : `${NAMES[mover].toLowerCase()}, `;
+    item.setAttribute("aria-label", ply ? `${rolled ? "" : `Move ${number}, `}${who}${word}${mark ? `, ${mark.sentence}` : ""}` : "Start of the game");
     return item;
   }
 }

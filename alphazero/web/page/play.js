@@ -38,11 +38,11 @@ export class PlayView {
     this.seed = Math.floor(Math.random() * 2 ** 31);
     this.board = new BoardView(this.game.board);
     this.pickers = NAMES.slice(0, Math.max(2, this.game.seats)).map((name) => new PlayerPicker(name, { human: true, onChange: () => this.playersChanged() }));
-    this.moves = new MoveList((ply) => this.jump(ply));
+    this.moves = new MoveList((ply) => this.jump(ply), this.game.alone);
     this.build();
     const known = app.memory.players ?? [{ id: HUMAN }];
     this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? { id: this.game.players[0].id }));
-    this.second.hidden = this.switch.hidden = Boolean(this.game.alone);
+    for (const node of [this.second, this.switch, this.resign, ...this.node.querySelectorAll(".side")]) node.hidden = Boolean(this.game.alone);
   }
 
   offer(players) {
@@ -169,7 +169,7 @@ export class PlayView {
       detail = `${last}New game begins another. Analyse shows where this one was decided.`;
     } else if (view.outcome !== null) {
       status = this.game.alone ? "The game is over." : this.wins(view.winners);
-      detail = `The game ended after ${countOf(ply, "move")}. New game begins another; Analyse shows where it was decided.`;
+      detail = `The game ended after ${countOf(this.line.number(ply - 1), "move")}. New game begins another; Analyse shows where it was decided.`;
     } else if (human) {
       status = this.isYou(view.to_play) ? "Your turn" : `${NAMES[view.to_play]} to move`;
       if (best !== null) detail = this.hint.sentence;
@@ -183,11 +183,11 @@ export class PlayView {
       status = `${this.nameOf(view.to_play)} thinks …`;
       detail = this.app.lost ? `${last}It moves when the page is connected again.` : `${last}Wait for its move.`;
     }
-    if (view.points) status = `${status.replace(/\.$/, "")}: ${view.points}`;
+    if (view.points) status = `${status.replace(/[.!]$/, "")}: ${view.points}`;
     const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
     this.told = { ply, sentence };
-    refill(this.status, view.winners.length > 1 || this.resigned !== null ? null : swatch(this.game.board, view.winners[0] ?? view.to_play), status);
+    refill(this.status, this.game.alone || view.winners.length > 1 || this.resigned !== null ? null : swatch(this.game.board, view.winners[0] ?? view.to_play), status);
     refill(this.detail, detail);
   }
 
@@ -331,7 +331,9 @@ export class PlayView {
         if (answer.error) refill(this.detail, answer.error);
         if (answer.more || answer.error || answer.stopped || key !== this.line.key) return;
         const [best] = answer.lines;
-        const sentence = `Hint: ${best.word}, ${nameOfScore(this.game)} ${scoreOf(this.game, best.value)} (${adviser.title}, ${countOf(answer.simulations, "simulation")}). Then perhaps ${best.words.slice(1, 5).join(" ") || "the end"}.`;
+        const more = best.words.slice(1, 5).join(" ") || (this.view.dice === undefined ? "the end" : ""); // dice end a line
+        const then = more && ` Then perhaps ${more}.`;
+        const sentence = `Hint: ${best.word}, ${nameOfScore(this.game)} ${scoreOf(this.game, best.value, 0, this.view.gained)} (${adviser.title}, ${countOf(answer.simulations, "simulation")}).${then}`;
         this.hint = { key, action: best.action, sentence };
         say(sentence);
         await this.refresh();

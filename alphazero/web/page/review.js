@@ -16,7 +16,8 @@ export class Review {
     this.values = new Map();
     this.reset();
     const { seats } = view.game;
-    const title = `${nameOfScore(view.game)} of ${seats > 2 ? "each" : "the first"} player`.replace("e", "E");
+    const whose = view.game.alone ? "" : ` of ${seats > 2 ? "each" : "the first"} player`;
+    const title = `${nameOfScore(view.game)}${whose}`.replace("e", "E");
     this.chart = el("div", {
       class: "chart-box", tabindex: "0", role: "slider", "aria-valuemin": "0",
       "aria-label": `${title} after each move; the arrow keys go through the game`,
@@ -93,7 +94,7 @@ export class Review {
       }
       if (!answer.more) {
         this.stop = null;
-        this.summary = judge(rows, game.oracle, game.seats);
+        this.summary = judge(rows, game.oracle, game.seats, game.score);
         for (const { ply, sentence } of this.summary.mistakes) this.judged[ply] = { kind: "wrong", sentence };
         const sentence = this.summary.sides.some((side) => side.known) ? "Judged by exact results where they are known." : `Judged by ${title}, ${SIMULATIONS} simulations a position: an opinion, not the truth.`;
         refill(this.said, sentence);
@@ -130,9 +131,11 @@ export class Review {
     this.chart.setAttribute("aria-valuemax", line.actions.length);
     this.chart.setAttribute("aria-valuenow", line.ply);
     const here = this.values.get(line.key);
-    this.chart.setAttribute("aria-valuetext", (line.ply ? `Move ${line.ply}` : "Start") + (here === undefined ? "" : `, ${here.map((share) => this.scoreOf(share)).join(", ")}`));
+    this.chart.setAttribute("aria-valuetext", (line.ply ? `Move ${line.number(line.ply - 1)}` : "Start") + (here === undefined ? "" : `, ${here.map((share) => this.scoreOf(share)).join(", ")}`));
+    // in a game for one from no points to the most that were expected
+    const [low, most] = this.view.game.alone ? [0.5, Math.max(0.5001, ...points.map(([, [share]]) => share))] : [0, 1];
     refill(this.chart, lineChart(this.seriesOf(points), {
-      y: [0, 1], x: [0, Math.max(1, line.actions.length)], yTicks: [0, 0.25, 0.5, 0.75, 1], middle: 0.5, height: 170, width, yTick: (y) => this.scoreOf(y),
+      y: [low, most], x: [0, Math.max(1, line.actions.length)], yTicks: [0, 0.25, 0.5, 0.75, 1].map((part) => low + part * (most - low)), middle: 0.5, height: 170, width, yTick: (y) => this.scoreOf(y),
       xName: "moves played", whole: true, marks, at: line.ply,
     }));
   }
@@ -150,19 +153,20 @@ export class Review {
 
   drawResult() {
     const { sides, mistakes } = this.summary;
-    const many = this.view.game.seats > 2;
-    const cards = sides.map((side, player) => {
+    const { seats, score, alone } = this.view.game;
+    const given = (lost) => seats > 2 ? `${(2 * lost).toFixed(2)} of the result` : score ? `${(2 * score.size * lost).toFixed(2)} ${score.unit}` : `${(100 * lost).toFixed(1)} percentage points`;
+    const cards = sides.slice(0, alone ? 1 : seats).map((side, player) => {
       const known = side.known ? `${percent(side.right / side.known)} right` : null;
-      const lost = side.judged ? `gives away ${many ? `${(2 * side.lost).toFixed(2)} of the result` : `${(100 * side.lost).toFixed(1)} percentage points`} per move` : null;
+      const lost = side.judged ? `gives away ${given(side.lost)} per move` : null;
       return el("div", { class: "accuracy" },
-        el("p", { class: "row" }, swatch(this.view.game.board, player), NAMES[player]),
+        !alone && el("p", { class: "row" }, swatch(this.view.game.board, player), NAMES[player]),
         el("p", { class: "big" }, known ?? (side.judged ? `${(100 - 100 * side.lost).toFixed(1)}%` : "no moves")),
         el("p", { class: "note" }, known ? `${side.right} of ${side.known} moves keep the best result, ${side.perfect} are perfect` : lost ?? ""));
     });
     const list = mistakes.map((mistake) => el("li", {},
-      el("button", { type: "button", class: "link", onclick: () => this.view.go(mistake.ply) }, `${mistake.ply + 1}. ${mistake.word}`),
+      el("button", { type: "button", class: "link", onclick: () => this.view.go(mistake.ply) }, `${this.view.line.number(mistake.ply)}. ${mistake.word}`),
       el("span", {}, ` ${mistake.sentence} `),
-      button("Try again", () => this.view.tryAgain(mistake), { class: "small", "aria-label": `Try move ${mistake.ply + 1} again` })));
+      button("Try again", () => this.view.tryAgain(mistake), { class: "small", "aria-label": `Try move ${this.view.line.number(mistake.ply)} again` })));
     refill(this.result, el("div", { class: "accuracies" }, cards),
       el("h3", {}, this.count),
       el("ul", { class: "mistakes" }, list));

@@ -78,10 +78,12 @@ export class TreePanel {
     redraw(this.crumbs, crumb("this position", 0), this.words.map((word, i) => [" › ", crumb(word, i + 1)]));
     const state = found.proven ? "proven " : "";
     const { game } = this.view;
-    refill(this.said, `${countOf(found.visits, "visit")}, ${state}${headOfScore(game).toLowerCase()} ${scoreOf(game, found.value, 1)} for the ${NAMES[found.mover].toLowerCase()}, who moves`);
+    const score = (value) => scoreOf(game, value, 1, position.gained);
+    const who = game.alone ? "" : ` for the ${NAMES[found.mover].toLowerCase()}, who ${position.dice ? "rolls" : "moves"}`;
+    refill(this.said, `${countOf(found.visits, "visit")}, ${state}${headOfScore(game).toLowerCase()} ${score(found.value)}${who}`);
     const total = found.visits || 1; // also of actions that are not shown
     redraw(this.table,
-      el("thead", {}, el("tr", {}, ["Move", "Visits", headOfScore(game), "Prior"].map((word) => el("th", { scope: "col" }, word)))),
+      el("thead", {}, el("tr", {}, [position.dice ? "Outcome" : "Move", "Visits", headOfScore(game), position.dice ? "Chance" : "Prior"].map((word) => el("th", { scope: "col" }, word)))),
       el("tbody", {}, found.edges.slice(0, 40).map((edge) => {
         const meter = el("span", { class: "meter" });
         meter.style.width = percent(edge.visits / total, 1);
@@ -90,7 +92,7 @@ export class TreePanel {
             ? el("button", { type: "button", class: "link", "data-key": edge.action, onclick: () => this.down(edge) }, edge.word)
             : edge.word),
           el("td", { class: "visits" }, meter, el("span", {}, short(edge.visits))),
-          el("td", {}, edge.value === null ? "" : `${scoreOf(game, edge.value, 1)}${edge.proven ? " proven" : ""}`),
+          el("td", {}, edge.value === null ? "" : `${score(edge.value)}${edge.proven ? " proven" : ""}`),
           el("td", {}, percent(edge.prior, 1)));
       })));
     const visited = Object.fromEntries(found.edges.map((edge) => [edge.action, edge.visits / total]));
