@@ -27,8 +27,7 @@ from alphazero.game.rules import Rules, Score, results_of, without_points
 class Game:
     """A game with perfect information for one to eight players, with or without dice.
 
-    Laws, which `alphazero check` tries in any game and tests/game/test_game_contract.py in registered ones. Neither can
-    see wrong rules that are those of another consistent game:
+    Laws, which `alphazero check` tries in any game; it misses wrong rules that make another consistent game:
     - a position is over, or has a legal action; a game ends within `max_plies`;
     - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position, or points within the `score`;
     - `step` depends on the state and the action alone, and other states stay as they are; what dice show comes by
@@ -72,8 +71,13 @@ class Game:
     points_word: int | None = None
     """In a game for one with points along the way, the index of the state's word that counts those so far.
     The network never sees it, and says how many are to come; only `terminal_value` may depend on it."""
+    history_words: int = 0
+    """The last so many words of a state only tell what was there before, for repetitions; all 0: nothing. `legal`,
+    `observe` and `transform` do not read them: what they forbid, `step` writes into other words."""
+    mean_legal: int | None = None
+    """The legal actions of a position on average: a search has room for so many at each node. None: for all actions."""
     compiled: ClassVar[bool] = True
-    """False: numba need not try to compile the rules; they run as plain Python."""
+    """False: the rules run as plain Python, and numba does not try to compile them."""
 
     @property
     def value_shape(self) -> tuple[int, ...]:
@@ -362,10 +366,6 @@ class Position:
 
         `policy` shades each action by its share of the sum, as visit counts. `values` stand on the actions, or on those
         with a share. Each is an array of A numbers, or maps actions to numbers; GameError for another size.
-
-        >>> import alphazero as az
-        >>> position = az.load_game("connect4").position("4453")
-        >>> picture = position.svg(policy={3: 0.7, 5: 0.3}, values={3: 0.25})
         """
         for numbers in (policy, values):
             if not (numbers is None or isinstance(numbers, Mapping)) and np.shape(numbers) != (self.game.num_actions,):

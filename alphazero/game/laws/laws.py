@@ -59,6 +59,10 @@ class Laws(PositionLaws):
         self.must(len(dice) == 1, law)
         law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
         self.must(_is_size(sizes[1]) and (sizes[0] == 0 or _is_size(sizes[0])), law)
+        kept, room = self.game.history_words, self.game.mean_legal
+        law = "`history_words` must be a whole number below `state_words`"
+        self.must(kept == 0 or (_is_size(kept) and kept < self.game.state_words), law)
+        self.must(room is None or _is_size(room), "`mean_legal` must be None or a whole number above 0")
         players = self.game.num_players
         self.must(_is_size(players) and players <= MOST_PLAYERS, f"`num_players` must be 1 to {MOST_PLAYERS}")
         there = {name: getattr(rules, name) is not None for name in ("terminal_value", "returns")}
