@@ -21,7 +21,7 @@ from alphazero.game.board import Board, Clicks, Piece, View
 from alphazero.game.drawing import draw
 from alphazero.game.functions import plain, rule_functions, rules_fingerprint
 from alphazero.game.reading.moves import parse_action, read_position, whole
-from alphazero.game.rules import Rules, Score, results_of, without_points
+from alphazero.game.rules import Rules, Score, results_of, shown_words, without_points
 
 
 class Game:
@@ -102,7 +102,7 @@ class Game:
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         """The board as text; `to_play` tells whose view `state` is: 0 for the first player."""
-        return f"{self.turn(to_play)}: " + " ".join(f"{int(word):x}" for word in state)
+        return f"{self.turn(to_play)}: " + " ".join(f"{int(word):x}" for word in state[: shown_words(self)])
 
     def turn(self, to_play: int) -> str:
         """Whose turn it is, in words."""

@@ -25,12 +25,13 @@ from alphazero.errors import GameError, quote
 from alphazero.game.functions import bound, fingerprint, for_processor, plain, recursive, rule_functions, with_callees
 from alphazero.game.game import Game
 from alphazero.game.randomness import CHANCE, make_key, uniform
+from alphazero.game.rules import shown_words
 from alphazero.storage.kernel_cache import cached, needs_compiling
 
 logger = logging.getLogger(__name__)
 DIE = 8
 """Is added to `to_play` of a search's node where a die is due."""
-NO_POINTS = np.uint64(0)
+NO_POINTS = NO_HISTORY = np.uint64(0)
 LONGEST_LABEL = 60
 """Characters of a game's name in those of its compiled code, after which files are named."""
 TERMINAL_STYLES = re.compile(r"\x1b\[[0-9;]*m")
@@ -57,6 +58,7 @@ terminal_points: Any
 terminal_returns: Any
 gained: Any
 NUM_SYMMETRIES: int
+HISTORY_WORDS: int
 NUM_PLAYERS: int
 LOW_SCORE: float
 HIGH_SCORE: float
@@ -237,20 +239,22 @@ def _guess(states, guesses):
 def _to_canonical(state, image, canonical):
     """Writes the smallest of the state's mirror images to `canonical uint64[K]`; returns by which symmetry it is one.
 
-    It has none of the points so far. `image uint64[K]` is scratch space.
+    It has none of the points so far, and no history. `image uint64[K]` is scratch space.
     """
-    chosen = 0
-    for word in range(len(state)):
+    chosen, shown = 0, len(state) - HISTORY_WORDS
+    for word in range(shown):
         canonical[word] = state[word] if word != POINTS_WORD else NO_POINTS
+    for word in range(shown, len(state)):
+        canonical[word] = image[word] = NO_HISTORY
     for symmetry in range(1, NUM_SYMMETRIES):
-        for word in range(len(state)):
+        for word in range(shown):
             image[word] = state[word] if word != POINTS_WORD else NO_POINTS
         transform(image, symmetry)
-        for word in range(len(state)):
+        for word in range(shown):
             if image[word] != canonical[word]:
                 if image[word] < canonical[word]:
                     chosen = symmetry
-                    for other in range(len(state)):
+                    for other in range(shown):
                         canonical[other] = image[other]
                 break
     return chosen
@@ -337,7 +341,8 @@ class BoundRules:
         rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
         self.scope: dict[str, Any] = {
             "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]),
-            "POINTS_WORD": -1 if game.points_word is None else game.points_word, **rules,
+            "POINTS_WORD": -1 if game.points_word is None else game.points_word, "HISTORY_WORDS": game.history_words,
+            **rules,
         }  # fmt: skip
         if game.score:
             self.scope |= {"LOW_SCORE": float(game.score.low), "HIGH_SCORE": float(game.score.high)}
@@ -423,7 +428,7 @@ def _bind_rules(game: Game) -> BoundRules:
     if not game.compiled:
         return BoundRules(game)
     rules = tuple(rule_functions(game.rules).values())
-    numbers = len(game.symmetries[1]), game.num_players, game.score, game.points_word
+    numbers = len(game.symmetries[1]), game.num_players, game.score, game.points_word, game.history_words
     key = game.name, numbers, fingerprint(*rules), *map(id, rules)  # what is kept has them: ids stay
     with _keeping:
         if key not in _kept_rules:
@@ -479,7 +484,7 @@ class Kernels:
     def canonicalize(self) -> Kernel | None:
         """None if the network sees all states as they are."""
         has_images = self.game.rules.transform is not None and len(self.game.symmetries[1]) > 1
-        if not has_images and self.game.points_word is None:
+        if not has_images and self.game.points_word is None and not self.game.history_words:
             return None
         return self.bind(_canonicalize, _to_canonical)
 
@@ -501,9 +506,10 @@ class Kernels:
         """`(states uint64[n, K], symmetries int64[n])`: the smallest mirror image of each state, for the network.
 
         `symmetries` says which symmetry s led to the image: its action a is the state's own `symmetries[1][s, a]`.
-        In a game without `transform`, each state is its own image. Raises ValueError for states of another shape.
+        In a game without `transform`, each state is its own image. An image has no history. Raises ValueError for
+        states of another shape.
         """
-        states = self._rows(states).copy()
+        states = self.rows(states).copy()
         symmetries = np.zeros(len(states), np.int64)
         if self.canonicalize is not None:
             self.canonicalize(states, symmetries, *np.empty((2, states.shape[1]), states.dtype))
@@ -521,19 +527,22 @@ class Kernels:
         self.roll(states, np.zeros(count, np.int8), 0, games, np.zeros(count, np.int64))
         return states
 
-    def _rows(self, states: ArrayLike) -> np.ndarray:
+    def rows(self, states: ArrayLike) -> np.ndarray:
         """The states as kernels take them: `uint64[n, K]`; raises ValueError for another shape.
 
-        A kernel that is called with another type at first could become plain Python, for good.
+        States without their history words get those of no history. A kernel that is called with another type at first
+        could become plain Python, for good.
         """
         rows = np.ascontiguousarray(states, np.uint64)
+        if rows.ndim == 2 and rows.shape[1] == shown_words(self.game):
+            return np.pad(rows, ((0, 0), (0, self.game.history_words))) if self.game.history_words else rows
         if rows.ndim != 2 or rows.shape[1] != self.game.state_words:
             raise ValueError(f"states must have the shape (n, {self.game.state_words}), not {np.shape(states)}")
         return rows
 
     def observations(self, states: ArrayLike) -> np.ndarray:
         """`float32[n, P, H, W]` of `uint64[n, K]`; raises ValueError for states of another shape."""
-        states = self._rows(states)
+        states = self.rows(states)
         planes = np.empty((len(states), *self.game.observation_shape), np.float32)
         self.observe(states, planes)
         return planes
@@ -544,7 +553,7 @@ class Kernels:
         Values are the results of the players to move, or of all players: see `Game.value_shape`. Raises ValueError for
         states of another shape.
         """
-        states = self._rows(states)
+        states = self.rows(states)
         masks = np.empty((len(states), self.game.num_actions), bool)
         terminal, values = np.empty(len(states), bool), np.empty((len(states), self.game.num_values), np.float32)
         self.describe(states, masks, terminal, values)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -132,6 +133,11 @@ def points_so_far(states: np.ndarray, points_word: int | None) -> np.ndarray:
     """The points `float64[...]` that the `points_word` of a game counts in `uint64[..., K]`; 0 where it is None."""
     counted = np.zeros_like(states[..., 0]) if points_word is None else states[..., points_word]
     return counted.astype(np.int64).astype(np.float64)
+
+
+def shown_words(game: Any) -> int:
+    """The words of a Game's states that are not history."""
+    return int(game.state_words - game.history_words)
 
 
 def without_points(state: np.ndarray, points_word: int | None) -> np.ndarray:

@@ -22,6 +22,7 @@ from alphazero.game.laws.compiled import CHECKED, begin_compiling, compare
 from alphazero.game.laws.laws import Laws
 from alphazero.game.laws.questions import Facts
 from alphazero.game.python_game import PythonGame
+from alphazero.game.rules import shown_words
 from alphazero.settings import check_range
 
 SLOW = 300.0
@@ -209,12 +210,21 @@ class Check(Laws):
             self._follow(line, symmetry, cells[symmetry], actions[symmetry])
 
     def transforms(self, cells: np.ndarray, actions: np.ndarray) -> None:
-        """The images that `transform` makes of some of the positions, and of the positions after one action."""
+        """The images that `transform` makes of some of the positions, and of the positions after one action.
+
+        An image has no history, and neither has the position here.
+        """
+        shown = shown_words(self.game)
         for state, player, _ in self.some():
+            state, other = state.copy(), state
+            state[shown:] = 0
             facts = self.facts(state, player)
             for symmetry in range(len(cells)):
-                image, law = state.copy(), f"`transform` by symmetry {symmetry} must"
+                image, with_history, law = state.copy(), other.copy(), f"`transform` by symmetry {symmetry} must"
                 self.ask("transform", image, player, symmetry)
+                self.ask("transform", with_history, player, symmetry)
+                same = np.array_equal(image[:shown], with_history[:shown])
+                self.must(same, f"{law} not read the last `history_words` of a state", state, player)
                 wrong = facts.image(cells[symmetry], actions[symmetry]).difference(self.facts(image, player))
                 self.must(not wrong, f"{law} permute what `{wrong}` says as `symmetries` does", state, player)
                 if not facts.is_terminal:
@@ -224,7 +234,7 @@ class Check(Laws):
                     self.ask("transform", child, player, symmetry)
                     self.ask("step", image, player, actions[symmetry].tolist().index(action))
                     law += " go with `step`, before and after which it must give the same words: does it forget one?"
-                    self.must(np.array_equal(image, child), law, state, player)
+                    self.must(np.array_equal(image[:shown], child[:shown]), law, state, player)
                     law = (
                         f"`transform` by symmetry {symmetry} must keep what dice bring: each position that can come of "
                     )
@@ -240,7 +250,8 @@ class Check(Laws):
             after = state.copy()
             self.ask("settle", after, player, outcome)
             self.ask("transform", after, player, symmetry)
-            found[after.tobytes()] = found.get(after.tobytes(), 0.0) + probability
+            key = after[: shown_words(self.game)].tobytes()
+            found[key] = found.get(key, 0.0) + probability
         return found
 
     def _follow(self, line: list[int], symmetry: int, cells: np.ndarray, actions: np.ndarray) -> None:

@@ -88,7 +88,8 @@ def search_position(
 
     Without `config` it is PUCT without noise, and a network is asked about several positions at once. `simulations`
     replaces the number in `config`; `seed` matters only to a config with noise, or with sequential halving, whose ties
-    it breaks. The canonical mirror image is searched (`Kernels.canonical`), so mirrored positions get mirrored results.
+    it breaks. The canonical mirror image is searched (`Kernels.canonical`), so mirrored positions get mirrored results;
+    but not in a game with history, which the image would not have.
     Raises IllegalAction if the game is over at `position`, and NetError if the net is for another game.
 
     >>> import alphazero as az
@@ -123,6 +124,8 @@ def search_position(
     if config is None:
         chosen = replace(chosen, leaves_per_step=leaves_for(position.game, evaluate, chosen.num_simulations))
     states, symmetries = kernels.canonical(position.state[None])
+    if position.game.history_words:
+        states, symmetries = position.state[None], np.zeros(1, np.int64)
     own = kernels.symmetries[1][symmetries[0]]  # the canonical image's action a is the position's own[a]
     search = on_processor(kernels, chosen, evaluate, 1, seed)
     with on_one_thread(net):

@@ -1,7 +1,7 @@
 """The evaluator between a search and a network: it merges mirror images, removes duplicates and caches answers.
 
-The cache is a table of buckets with four entries each, keyed by the whole state, so positions are never confused. A
-full bucket drops its least recently used entry.
+The cache is a table of buckets with four entries each, keyed by the whole state but for its history, so positions are
+never confused. A full bucket drops its least recently used entry.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from alphazero.errors import EvaluationError, NetError, quote
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
+from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.tree import make_arrays
 from alphazero.settings import check_function, check_range
@@ -38,7 +39,7 @@ observe: Any
 class Cache(NamedTuple):
     """The table of answers: E entries, in buckets of BUCKET; no entries if nothing is to be kept."""
 
-    keys: Annotated[Any, "uint64[E, K]"]  # the canonical states
+    keys: Annotated[Any, "uint64[E, K]"]  # the canonical states, without the words of their history
     used: Annotated[Any, "int64[E]"]  # the number of the last batch that asked for the state; 0 in an empty entry
     priors: Annotated[Any, "float32[E, A]"]
     values: Annotated[Any, "float32[E, V]"]
@@ -81,11 +82,11 @@ class Evaluator:
         """Positions that reached the network."""
         game = kernels.game
         self._permutations = kernels.symmetries[1]
-        fitting = int(MOST_BYTES // (8 * game.state_words + 4 * game.num_actions + 4 * game.num_values + 8))
+        fitting = int(MOST_BYTES // (8 * shown_words(game) + 4 * game.num_actions + 4 * game.num_values + 8))
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
         self._sizes = {"A": game.num_actions, "V": game.num_values}
-        self.cache = make_arrays(Cache, np.zeros, E=entries, K=game.state_words, **self._sizes)
+        self.cache = make_arrays(Cache, np.zeros, E=entries, K=shown_words(game), **self._sizes)
         self._fixed = self.cache, self._permutations, sees_wins, np.empty((3, game.state_words), np.uint64)
         """Arguments of `_look_up` that are always the same."""
         self._number = 0
@@ -105,7 +106,7 @@ class Evaluator:
         self._number += 1
         planes = np.empty((count, *self.kernels.game.observation_shape), np.float32)
         masks = np.empty((count, num_actions), bool)
-        states = np.ascontiguousarray(states, np.uint64)
+        states = self.kernels.rows(states)
         legal_masks = np.ascontiguousarray(legal_masks, bool)
         answers = priors[:0], values[:0]
         try:
@@ -200,7 +201,7 @@ def find_entry(keys, used, number, state):
     if len(used) == 0:
         return NOWHERE
     key = np.uint64(0)
-    for word in range(len(state)):
+    for word in range(keys.shape[1]):
         key = combine(key, state[word])
     first = int(key % np.uint64(len(used) // BUCKET)) * BUCKET
     oldest = first
@@ -208,7 +209,7 @@ def find_entry(keys, used, number, state):
         if used[entry] < used[oldest]:
             oldest = entry
         same = used[entry] > 0
-        for word in range(len(state)):
+        for word in range(keys.shape[1]):
             same = same and keys[entry, word] == state[word]
         if same:
             used[entry] = number
@@ -216,7 +217,7 @@ def find_entry(keys, used, number, state):
     if used[oldest] == number:
         return NOWHERE
     used[oldest] = number
-    for word in range(len(state)):
+    for word in range(keys.shape[1]):
         keys[oldest, word] = state[word]
     return -1 - oldest
 

@@ -41,7 +41,7 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
     """
     distinct, _, _ = merge_equal(kernels.canonical(samples.states)[0], samples.policies, samples.outcomes)
     rows = np.linspace(0, len(samples) - 1, min(len(samples), MAX_POSITIONS)).astype(np.int64)
-    states, targets, outcomes = samples.states[rows], samples.policies[rows], samples.outcomes[rows]
+    states, targets, outcomes = kernels.rows(samples.states[rows]), samples.policies[rows], samples.outcomes[rows]
     legal_masks, _, _ = kernels.describe_all(states)
     priors, values = Evaluator(kernels, net, 0)(states, legal_masks)
     log_targets, log_priors = np.log(np.maximum(targets, TINY)), np.log(np.maximum(priors, TINY))

@@ -19,6 +19,7 @@ import torch
 from alphazero.errors import TrainingError, is_out_of_memory
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels
+from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import Batch
 from alphazero.storage.arrays import Array, read_npz
 from alphazero.training.config import ReplayConfig
@@ -42,7 +43,7 @@ class Samples:
     """n positions of finished games, as the player to move saw them."""
 
     states: np.ndarray
-    """`uint64[n, K]`."""
+    """`uint64[n, K]`, K without the words of history."""
     policies: np.ndarray
     """`float32[n, A]`: the policy target."""
     outcomes: np.ndarray
@@ -76,7 +77,7 @@ class Samples:
 
 def no_samples(game: Game) -> Samples:
     """The samples of no games."""
-    states, policies = np.empty((0, game.state_words), np.uint64), np.empty((0, game.num_actions), np.float32)
+    states, policies = np.empty((0, shown_words(game)), np.uint64), np.empty((0, game.num_actions), np.float32)
     return Samples(states, policies, *np.empty((2, 0, *game.value_shape), np.float32))
 
 
@@ -88,7 +89,7 @@ def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
 def sample_arrays(game: Game) -> dict[str, Array]:
     """The arrays of `Samples`, of any number `n`, by their names."""
     return {
-        "states": Array(np.uint64, ("n", game.state_words)),
+        "states": Array(np.uint64, ("n", shown_words(game))),
         "policies": Array(np.float32, ("n", game.num_actions), 0.0, 1.0 + ROUNDING),
         "outcomes": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
         "values": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
@@ -100,7 +101,7 @@ class Examples:
     """n samples as the window keeps them: the images of positions that the network sees, small in memory."""
 
     states: np.ndarray
-    """`uint64[n, K]`."""
+    """`uint64[n, K]`, K without the words of history."""
     policies: np.ndarray
     """`float16[n, A]`: the policy target, rounded by less than a thousandth part; most of a sample's bytes."""
     values: np.ndarray
@@ -114,7 +115,7 @@ def make_examples(kernels: Kernels, samples: Samples) -> Examples:
     """The same positions as the network sees them, each policy turned with its position."""
     states, symmetries = kernels.canonical(samples.states)
     policies = np.take_along_axis(samples.policies, kernels.symmetries[1][symmetries], axis=1)
-    return Examples(states, policies.astype(np.float16), samples.values)
+    return Examples(states[:, : shown_words(kernels.game)], policies.astype(np.float16), samples.values)
 
 
 class ReplayBuffer:
@@ -178,7 +179,7 @@ class TrainingSet:
         self.kernels = kernels
         self.states, self.policies, self.values = states, policies, values
         self._cells, self._actions = kernels.symmetries
-        self._num_turns = len(self._cells) if kernels.canonicalize is None else 1
+        self._num_turns = len(self._cells) if kernels.game.rules.transform is None else 1
 
     def __len__(self) -> int:
         return len(self.values)

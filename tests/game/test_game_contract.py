@@ -13,7 +13,7 @@ import pytest
 from alphazero.errors import IllegalAction
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernel, Kernels, _wins_by
-from alphazero.game.rules import points_so_far, without_points
+from alphazero.game.rules import points_so_far, shown_words, without_points
 
 NUM_POSITIONS = 1000
 NUM_SLOW_POSITIONS = 60  # where every position is played by plain Python
@@ -66,6 +66,13 @@ def positions(kernels: Kernels) -> Sample:
     rng = np.random.default_rng(2)
     rows = np.concatenate([[0], ends, rng.permutation(others)[: NUM_POSITIONS - 101]])
     return sample.part(rng.permutation(rows))
+
+
+@functools.cache
+def positions_without_history(kernels: Kernels) -> Sample:
+    """The same, as they are without what was there before."""
+    states = kernels.rows(positions(kernels).states[:, : shown_words(kernels.game)])
+    return Sample(states, positions(kernels).to_play, *kernels.describe_all(states))
 
 
 def few_positions(kernels: Kernels, count: int = NUM_SLOW_POSITIONS) -> list[Position]:
@@ -337,7 +344,7 @@ def test_symmetries_form_a_group(game: Game):
 
 
 def test_a_transformed_state_has_permuted_observation_and_actions_and_the_same_result(kernels: Kernels):
-    sample = positions(kernels)
+    sample = positions_without_history(kernels)
     cells, actions = kernels.game.symmetries
     planes = kernels.observations(sample.states).reshape(len(sample.states), kernels.game.observation_shape[0], -1)
     for symmetry in require_transform(kernels):
@@ -354,7 +361,8 @@ def test_a_transformed_state_has_permuted_observation_and_actions_and_the_same_r
 
 
 def test_playing_commutes_with_symmetries(kernels: Kernels):
-    sample = positions(kernels).part(~positions(kernels).terminal)
+    sample, shown = positions_without_history(kernels), slice(shown_words(kernels.game))
+    sample = sample.part(~sample.terminal)
     _, permutations = kernels.game.symmetries
     actions = random_actions(sample.legal_masks, np.random.default_rng(4))
     children, movers = sample.states.copy(), sample.to_play.copy()
@@ -363,15 +371,15 @@ def test_playing_commutes_with_symmetries(kernels: Kernels):
         images, movers_of_images = transformed(kernels, sample.states, symmetry), sample.to_play.copy()
         # policy[permutation]: entry j of the image's policy is that of action permutation[j]
         kernels.play(images, movers_of_images, np.argsort(permutations[symmetry])[actions])
-        np.testing.assert_array_equal(images, transformed(kernels, children, symmetry))
+        np.testing.assert_array_equal(images[:, shown], transformed(kernels, children, symmetry)[:, shown])
         np.testing.assert_array_equal(movers_of_images, movers)
 
 
 def test_canonicalize_gives_one_state_per_class_and_names_the_symmetry(kernels: Kernels):
     num_symmetries = len(require_transform(kernels))
     assert kernels.canonicalize is not None
-    states = positions(kernels).states
-    canonical, symmetries = kernels.canonical(states)
+    canonical, symmetries = kernels.canonical(positions(kernels).states)
+    states = positions_without_history(kernels).states
     word = kernels.game.points_word
     states = np.array([without_points(state, word) for state in states])  # they are no part of the image
     assert ((symmetries >= 0) & (symmetries < num_symmetries)).all()
@@ -384,6 +392,24 @@ def test_canonicalize_gives_one_state_per_class_and_names_the_symmetry(kernels: 
         np.testing.assert_array_equal(images[reached], canonical[reached])
         np.testing.assert_array_equal(kernels.canonical(images)[0], canonical)
     assert canonical.tolist() == smallest
+
+
+def test_history_is_not_seen_and_none_of_it_is_a_history(kernels: Kernels):
+    sample, without = positions(kernels), positions_without_history(kernels)
+    other, shown = sample.states.copy(), shown_words(kernels.game)
+    other[:, shown:] = np.random.default_rng(5).integers(0, 1 << 64, other[:, shown:].shape, np.uint64)
+    for states in (sample.states, other):
+        np.testing.assert_array_equal(kernels.observations(states), kernels.observations(without.states))
+        np.testing.assert_array_equal(kernels.canonical(states)[0], kernels.canonical(without.states)[0])
+    for state, other_state, mask, terminal in zip(
+        without.states, other, sample.legal_masks, sample.terminal, strict=True
+    ):
+        if kernels.game.history_words and not terminal:
+            legal = np.zeros((2, kernels.game.num_actions), bool)
+            kernels.game.plain_rules.legal(state, legal[0])
+            kernels.game.plain_rules.legal(other_state, legal[1])
+            np.testing.assert_array_equal(legal, [mask, mask])
+    assert not without.terminal[~sample.terminal].any()
 
 
 # --- what people see ---

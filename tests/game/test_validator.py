@@ -18,6 +18,7 @@ from alphazero.game.laws import questions
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe, has_line
 from tests.conftest import some_games
+from tests.game.repetition_game import REPETITION, SHOWN
 
 GOOD = Rules(**{name: rule and plain(rule) for name, rule in rule_functions(TicTacToe.rules).items()})
 RNG = np.random.default_rng(0)
@@ -176,6 +177,9 @@ CELLS, ACTIONS = TicTacToe().symmetries
 DECLARED: dict[str, tuple[str, Any]] = {
     "no name": ("name", ""),
     "no rules": ("rules", None),
+    "history alone": ("history_words", 2),
+    "half a word of history": ("history_words", 0.5),
+    "no room": ("mean_legal", 0),
     "rules by name": ("rules", {"init": GOOD.init}),
     "another function": ("rules", replace(GOOD, to_play=1)),
     "a size of no whole number": ("observation_shape", (2, 3.0, 3)),
@@ -253,6 +257,40 @@ def test_a_transform_must_not_forget_a_word_that_the_planes_do_not_show():
         state[2] |= np.uint64(1 << action)  # all stones, which the transform leaves where they are
 
     refused(faulty(state_words=3, init=init, step=step), "`transform` by symmetry", "go with `step`", num_games=5)
+
+
+def legal_reads_history(state, legal_mask):
+    REPETITION.rules.legal(state, legal_mask)
+    legal_mask[0] = legal_mask[0] or state[SHOWN + 2] != 0
+
+
+def observe_reads_history(state, planes):
+    REPETITION.rules.observe(state, planes)
+    planes[2, 0, 0] += state[SHOWN] != 0
+
+
+def transform_reads_history(state, symmetry):
+    REPETITION.rules.transform(state, symmetry)
+    if symmetry and state[SHOWN + 4]:
+        state[2] ^= np.uint64(1)
+
+
+def is_over_without_history(state):
+    return REPETITION.rules.is_terminal(state) or (state[0] != 7 and state[SHOWN] == 0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"legal": legal_reads_history}, "`legal` must not read the last `history_words`"),
+        ({"observe": observe_reads_history}, "`observe` must not read the last `history_words`"),
+        ({"transform": transform_reads_history}, "`transform` by symmetry 1 must not read the last `history_words`"),
+        ({"is_terminal": is_over_without_history}, "must go on without its history"),
+    ],
+)
+def test_nothing_but_the_end_and_the_next_position_may_depend_on_the_history(changes: dict[str, Any], words: str):
+    rules = replace(REPETITION.rules, **changes)
+    refused(type("Faulty", (type(REPETITION),), {"name": "faulty", "rules": rules, "compiled": False})(), words)
 
 
 def test_every_symmetry_is_checked_however_long_the_random_games_took(monkeypatch: pytest.MonkeyPatch):

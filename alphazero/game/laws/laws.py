@@ -14,7 +14,7 @@ from alphazero.errors import listed, quote
 from alphazero.game.laws.positions import PositionLaws
 from alphazero.game.laws.questions import Facts
 from alphazero.game.reading.moves import meant_by
-from alphazero.game.rules import Rules, Score
+from alphazero.game.rules import Rules, Score, shown_words
 
 ALL_TRIED = 8
 """So many of the first dice, and ever fewer of the others, are tried with all their outcomes."""
@@ -79,7 +79,7 @@ class Laws(PositionLaws):
             law,
         )
         law = "`points_word` must be None, or in a game for one the index of a word of the state"
-        self.must(word is None or (alone and word in range(self.game.state_words)), law)
+        self.must(word is None or (alone and word in range(shown_words(self.game))), law)
 
     def permutations(self) -> tuple[np.ndarray, np.ndarray]:
         """The declared permutations of cells and of actions."""

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from alphazero.game.laws.questions import Facts, Questions
-from alphazero.game.rules import Score, points_so_far, without_points
+from alphazero.game.rules import Score, points_so_far, shown_words, without_points
 
 
 class PositionLaws(Questions):
@@ -52,7 +52,24 @@ class PositionLaws(Questions):
             same = without.is_terminal == over and np.array_equal(without.legal, found.legal)
             law = "nothing but the result may depend on the points so far, which `points_word` counts"
             self.must(same and np.array_equal(without.observe, planes), law, state, player)
+        if self.game.history_words and state[shown_words(self.game) :].any():
+            self.history(state, player, found)
         return found
+
+    def history(self, state: np.ndarray, player: int, found: Facts) -> None:
+        """The position without its history, and with another one, looks the same and has the same legal actions."""
+        for filling in (0, 0x5A5A5A5A5A5A5A5A):
+            other, planes = state.copy(), np.zeros_like(found.observe)
+            other[shown_words(self.game) :] = filling
+            self.ask("observe", other, player, planes)
+            law = "must not read the last `history_words` of a state: what it needs of them, `step` writes elsewhere"
+            self.must(np.array_equal(planes, found.observe), f"`observe` {law}", state, player)
+            if not found.is_terminal:
+                legal = found.legal.copy()
+                self.ask("legal", other, player, legal)
+                self.must(np.array_equal(legal, found.legal), f"`legal` {law}", state, player)
+                over = filling == 0 and self.ask("is_terminal", other, player)
+                self.must(not over, "a position that goes on must go on without its history, too", state, player)
 
     def results(self, state: np.ndarray, player: int) -> tuple[float, ...]:
         """The results by `returns`, on the scale from -1 to 1, as compiled rules give them."""

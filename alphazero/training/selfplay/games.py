@@ -14,7 +14,7 @@ import numpy as np
 
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
-from alphazero.game.rules import points_so_far, seen_by
+from alphazero.game.rules import points_so_far, seen_by, shown_words
 from alphazero.nets.neural_net import CudaEvaluator
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
@@ -168,8 +168,8 @@ class SelfPlay(Worker):
             masks, _, _ = self.kernels.describe_all(states)
             explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions, explored)
         past, at = self.past, (slots, plies)
-        past.states[at], past.policies[at], past.values[at] = states, found.policy, found.values
-        past.to_play[at], past.explored[at] = to_play, explored
+        past.states[at], past.policies[at] = states[:, : past.states.shape[2]], found.policy
+        past.values[at], past.to_play[at], past.explored[at] = found.values, to_play, explored
         self.kernels.play(states, to_play, actions)
         self.kernels.roll(states, to_play, self.seed, self.games[slots], plies + 1)
         _, terminal, results = self.kernels.describe_all(states)
@@ -184,7 +184,7 @@ class SelfPlay(Worker):
             fresh[: MOST_GAMES - len(self._finished)], plies[terminal], states[terminal], strict=False
         ):
             first = int(self.first_plies[slot])
-            path = np.vstack([self.past.states[slot, first : last + 1], end[None]])
+            path = np.vstack([self.past.states[slot, first : last + 1], end[None, : self.past.states.shape[2]]])
             self._finished.append(FinishedGame(int(self.games[slot]), path, first))
         self.states[slots], self.to_play[slots], self.plies[slots] = states, to_play, plies + 1
         if len(fresh):
@@ -220,7 +220,7 @@ class Past:
     def __init__(self, game: Game, num_slots: int):
         history = num_slots, game.max_plies
         self._game = game
-        self.states = np.zeros((*history, game.state_words), np.uint64)
+        self.states = np.zeros((*history, shown_words(game)), np.uint64)
         self.policies = np.zeros((*history, game.num_actions), np.float32)
         self.values = np.zeros((*history, *game.value_shape), np.float32)
         self.to_play = np.zeros(history, np.int8)
@@ -274,7 +274,7 @@ def saved_arrays(game: Game) -> dict[str, Array]:
         "first_plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
         "states": Array(np.uint64, ("slots", game.state_words)),
         "to_play": Array(np.int8, ("slots",), 0, game.num_players - 1),
-        "past_states": Array(np.uint64, (*history, game.state_words)),
+        "past_states": Array(np.uint64, (*history, shown_words(game))),
         "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
         "past_values": Array(np.float32, (*history, *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
         "past_to_play": Array(np.int8, history, 0, game.num_players - 1),

@@ -36,7 +36,7 @@ class FinishedGame(NamedTuple):
     number: int
     """The game's number in the run, which keys its random opening."""
     states: np.ndarray
-    """`uint64[n, K]`: the positions after the random opening, the last one terminal."""
+    """`uint64[n, K]`, without the words of history: the positions after the random opening, the last one terminal."""
     opening_plies: int
     """The number of random plies at the beginning."""
 
@@ -54,7 +54,7 @@ def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...]
             return None
         legal = position.legal_actions
         position = position.play(legal[int(mark * len(legal))])
-    if not np.array_equal(position.state, finished.states[0]):
+    if not np.array_equal(position.state[: len(finished.states[0])], finished.states[0]):
         return None
     for state in finished.states[1:]:
         legal = position.legal_actions
@@ -62,7 +62,7 @@ def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...]
             told = game.actions_of(state)[-1:] if state[0] == position.ply + 1 <= game.max_plies else []
             legal = [action for action in told if action in legal]
         children = (position.play(action) for action in legal)
-        after = next((child for child in children if np.array_equal(child.state, state)), None)
+        after = next((child for child in children if np.array_equal(child.state[: len(state)], state)), None)
         if after is None:
             return None
         position = after
@@ -81,11 +81,11 @@ def _with_outcomes(start: Position, states: np.ndarray) -> tuple[int, ...] | Non
     found, wave = start, [start]
     for number, state in enumerate(states):
         wave = [found] if number == 0 else [found.play(action) for action in found.legal_actions]
-        while all(not np.array_equal(position.state, state) for position in wave):
+        while all(not np.array_equal(position.state[: len(state)], state) for position in wave):
             wave = [position.play(outcome) for position in wave for outcome in range(len(position.chances))]
             if not wave:
                 return None
-        found = next(position for position in wave if np.array_equal(position.state, state))
+        found = next(position for position in wave if np.array_equal(position.state[: len(state)], state))
     return found.actions
 
 
