@@ -50,6 +50,10 @@ class Array:
     optional: bool = False
     """Files of older versions do not have it."""
 
+    def zeros(self) -> np.ndarray:
+        """An array of zeros, where all sizes are numbers."""
+        return np.zeros([int(size) for size in self.shape], self.dtype)
+
     def problem(self, dtype: np.dtype, shape: tuple[int, ...], sizes: dict[str, int], most: Mapping[Any, int]) -> str:
         """The reason why an array of that type and shape does not fit, or ""; adds to the `sizes` that are known."""
         wanted = tuple(sizes.get(size, size) if isinstance(size, str) else size for size in self.shape)

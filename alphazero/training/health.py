@@ -17,7 +17,8 @@ from alphazero.game.kernels import Kernels
 from alphazero.invocation import option
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.evaluator import Evaluator
-from alphazero.training.replay_buffer import Samples, merge_equal
+from alphazero.training.policies import unpacked
+from alphazero.training.replay_buffer import Samples
 
 MAX_POSITIONS = 2048
 """Most positions that the network is asked about."""
@@ -39,10 +40,11 @@ def describe_samples(kernels: Kernels, samples: Samples, net: NeuralNet) -> dict
     mean outcome, positions]` for each interval of the network's value, and `value_calibration_error` their mean
     difference, weighted by positions (Guo et al. 2017).
     """
-    distinct, _, _ = merge_equal(kernels.canonical(samples.states)[0], samples.policies, samples.outcomes)
+    distinct = np.unique(kernels.canonical(samples.states)[0], axis=0)
     rows = np.linspace(0, len(samples) - 1, min(len(samples), MAX_POSITIONS)).astype(np.int64)
-    states, targets, outcomes = kernels.rows(samples.states[rows]), samples.policies[rows], samples.outcomes[rows]
+    states, outcomes = kernels.rows(samples.states[rows]), samples.outcomes[rows]
     legal_masks, _, _ = kernels.describe_all(states)
+    targets = unpacked(samples.policies[rows], kernels.game.num_actions)
     priors, values = Evaluator(kernels, net, 0)(states, legal_masks)
     log_targets, log_priors = np.log(np.maximum(targets, TINY)), np.log(np.maximum(priors, TINY))
     bins = np.minimum(((values + 1) / 2 * BINS).astype(np.int64), BINS - 1)

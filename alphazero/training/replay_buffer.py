@@ -23,11 +23,10 @@ from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import Batch
 from alphazero.storage.arrays import Array, read_npz
 from alphazero.training.config import ReplayConfig
+from alphazero.training.policies import ROUNDING, packed, policies_of, turned, unpacked
 
 logger = logging.getLogger(__name__)
 
-ROUNDING = 1e-3
-"""The most by which sums in float32 leave their range."""
 MOST_SAMPLES = 1 << 31
 """The most samples that a file may have if nobody knows better."""
 MERGED_AT_ONCE = 1 << 14
@@ -45,7 +44,7 @@ class Samples:
     states: np.ndarray
     """`uint64[n, K]`, K without the words of history."""
     policies: np.ndarray
-    """`float32[n, A]`: the policy target."""
+    """`float32[n, A]`: the policy target; as `policies_of` says."""
     outcomes: np.ndarray
     """`float32[n]`: z, the game's result for the player to move; if a later ply was played at random, the search's
     value just before it. In a game for more than two these and the values are `float32[n, V]`: see
@@ -77,8 +76,8 @@ class Samples:
 
 def no_samples(game: Game) -> Samples:
     """The samples of no games."""
-    states, policies = np.empty((0, shown_words(game)), np.uint64), np.empty((0, game.num_actions), np.float32)
-    return Samples(states, policies, *np.empty((2, 0, *game.value_shape), np.float32))
+    states, policies = np.empty((0, shown_words(game)), np.uint64), policies_of(game, 0)
+    return Samples(states, policies.zeros(), *np.empty((2, 0, *game.value_shape), np.float32))
 
 
 def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
@@ -90,7 +89,7 @@ def sample_arrays(game: Game) -> dict[str, Array]:
     """The arrays of `Samples`, of any number `n`, by their names."""
     return {
         "states": Array(np.uint64, ("n", shown_words(game))),
-        "policies": Array(np.float32, ("n", game.num_actions), 0.0, 1.0 + ROUNDING),
+        "policies": policies_of(game, "n"),
         "outcomes": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
         "values": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
     }
@@ -103,7 +102,8 @@ class Examples:
     states: np.ndarray
     """`uint64[n, K]`, K without the words of history."""
     policies: np.ndarray
-    """`float16[n, A]`: the policy target, rounded by less than a thousandth part; most of a sample's bytes."""
+    """`float16[n, A]`: the policy target, rounded by less than a thousandth part; most of a sample's bytes. `uint32`
+    where `policies_of` says so."""
     values: np.ndarray
     """`float32[n]`: the value target for the player to move."""
 
@@ -114,8 +114,9 @@ class Examples:
 def make_examples(kernels: Kernels, samples: Samples) -> Examples:
     """The same positions as the network sees them, each policy turned with its position."""
     states, symmetries = kernels.canonical(samples.states)
-    policies = np.take_along_axis(samples.policies, kernels.symmetries[1][symmetries], axis=1)
-    return Examples(states[:, : shown_words(kernels.game)], policies.astype(np.float16), samples.values)
+    policies = turned(samples.policies, kernels.symmetries[1], symmetries)
+    policies = policies.astype(np.float16) if policies.dtype == np.float32 else policies
+    return Examples(states[:, : shown_words(kernels.game)], policies, samples.values)
 
 
 class ReplayBuffer:
@@ -143,30 +144,28 @@ class ReplayBuffer:
             np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Examples)
         )
         if self.config.merge:
-            states, policies, values = merge_equal(states, policies, values)
+            states, policies, values = merge_equal(states, policies, values, self.kernels.game.num_actions)
         return TrainingSet(self.kernels, states, policies, values.astype(np.float32))
 
 
 def merge_equal(
-    states: np.ndarray, policies: np.ndarray, values: np.ndarray
+    states: np.ndarray, policies: np.ndarray, values: np.ndarray, num_actions: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """One row per distinct state, its targets the means."""
     order = np.lexsort(states.T)
     states = states[order]
     starts = np.flatnonzero(np.append(True, (states[1:] != states[:-1]).any(axis=1)))
-    bounds = np.append(starts, len(states))
-    states, counts = states[starts], np.diff(bounds)
-    mean_policies, mean_values = (
-        np.empty((len(starts), policies.shape[1]), policies.dtype),
-        np.empty((len(starts), *values.shape[1:])),
-    )
-    for first in range(0, len(starts), MERGED_AT_ONCE):
-        these = slice(first, first + MERGED_AT_ONCE)
-        ends = bounds[first : first + MERGED_AT_ONCE + 1]
+    counts, states = np.diff(np.append(starts, len(states))), states[starts]
+    mean_policies, mean_values = policies[order[starts]], values[order[starts]].astype(np.float64)
+    order, several = order[np.repeat(counts > 1, counts)], np.flatnonzero(counts > 1)
+    bounds, at_once = np.append(0, np.cumsum(counts[several])), max(1, MERGED_AT_ONCE * 64 // max(64, num_actions))
+    for first in range(0, len(several), at_once):
+        these = several[first : first + at_once]
+        ends = bounds[first : first + at_once + 1]
         rows = order[ends[0] : ends[-1]]
         segments = ends[:-1] - ends[0]
-        sums = np.add.reduceat(policies[rows].astype(np.float64), segments)
-        mean_policies[these] = sums / counts[these, None]
+        sums = np.add.reduceat(unpacked(policies[rows], num_actions).astype(np.float64), segments)
+        mean_policies[these] = packed(sums / counts[these, None], policies)
         totals = np.add.reduceat(values[rows].astype(np.float64), segments)
         mean_values[these] = (totals.T / counts[these]).T
     return states, mean_policies, mean_values
@@ -187,7 +186,7 @@ class TrainingSet:
     @property
     def bytes_of_one(self) -> int:
         """Size of a position as the network sees it, a byte for each cell of a plane, with its targets."""
-        planes, actions = int(np.prod(self.kernels.game.observation_shape)), self.policies.shape[1]
+        planes, actions = int(np.prod(self.kernels.game.observation_shape)), self.kernels.game.num_actions
         return planes + (1 + 4) * actions + 4 * self.kernels.game.num_values
 
     def batches(self, draws: Iterable[tuple[np.ndarray, np.ndarray]]) -> Iterator[Batch]:
@@ -212,7 +211,7 @@ class TrainingSet:
         """The positions `rows int64[n]`, turned by `symmetries int64[n]`."""
         states = self.states[rows]
         masks, _, _ = self.kernels.describe_all(states)
-        planes, policies = self.kernels.observations(states), self.policies[rows].astype(np.float32)
+        planes, policies = self.kernels.observations(states), unpacked(self.policies[rows], masks.shape[1])
         if symmetries.any():  # else there is nothing to turn
             shape, actions = planes.shape, self._actions[symmetries]
             cells = self._cells[symmetries][:, None, :]

@@ -97,7 +97,7 @@ def test_means_do_not_depend_on_how_many_positions_are_merged_at_once(monkeypatc
     rng = np.random.default_rng(0)
     states = rng.integers(0, 7, (400, 2)).astype(np.uint64)
     policies, values = rng.random((400, 9)).astype(np.float32), rng.random(400).astype(np.float32)
-    merged, mean_policies, mean_values = merge_equal(states, policies, values)
+    merged, mean_policies, mean_values = merge_equal(states, policies, values, policies.shape[1])
     assert len(merged) == len(mean_policies) == len(mean_values) == len({tuple(map(int, row)) for row in states})
     for state, policy, value in zip(merged, mean_policies, mean_values, strict=True):
         equal = (states == state).all(axis=1)

@@ -71,7 +71,7 @@ def test_the_outcomes_of_samples_are_the_results_from_the_mover_on(game: Game):
 def test_equal_positions_have_the_mean_of_each_player():
     states, policies = np.array([[1], [2], [1]], np.uint64), np.ones((3, 2), np.float16)
     values = np.array([[1, 0, -1], [0.5, 0.5, 0], [0, 0, 1]], np.float32)
-    _, _, merged = merge_equal(states, policies, values)
+    _, _, merged = merge_equal(states, policies, values, policies.shape[1])
     assert merged.tolist() == [[0.5, 0, 0], [0.5, 0.5, 0]]
 
 

@@ -26,6 +26,7 @@ import numpy as np
 
 from alphazero.errors import StorageError, count_of
 from alphazero.game import Game
+from alphazero.game.rules import shown_words
 from alphazero.storage.arrays import Array, pack_npz, read_npz
 from alphazero.storage.files import atomic_write, read_bytes
 from alphazero.storage.run_folder import RunFolder
@@ -88,7 +89,7 @@ def unpack(content: bytes, where: str, game: Game, most_games: int) -> Chunk:
         "games": Array(np.int64, ("games", 3), 0),
         "counts": Array(np.int64, (len(astuple(SelfPlayCounts())) + 1,), 0),
         "shown": Array(np.int64, ("shown", 3), 0),
-        "shown_states": Array(np.uint64, ("shown_states", game.state_words)),
+        "shown_states": Array(np.uint64, ("shown_states", shown_words(game))),
     }
     limits = {"n": most, "games": most_games, "shown": MOST_GAMES, "shown_states": shown_most}
     arrays = read_npz(where, expected, limits, most_bytes, content)

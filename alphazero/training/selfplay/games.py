@@ -22,7 +22,8 @@ from alphazero.search.placement import make_search
 from alphazero.search.rollouts import _play_at_random
 from alphazero.storage.arrays import Array
 from alphazero.training.config import SelfPlayConfig
-from alphazero.training.replay_buffer import ROUNDING, Samples, no_samples
+from alphazero.training.policies import ROUNDING, packed, policies_of
+from alphazero.training.replay_buffer import Samples, no_samples
 from alphazero.training.selfplay.exploration import draw_actions, explore, open_games
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
 from alphazero.training.selfplay.value_targets import Recordings, ValueTargets, check_targets, lambda_returns, record
@@ -168,7 +169,7 @@ class SelfPlay(Worker):
             masks, _, _ = self.kernels.describe_all(states)
             explore(masks, config.epsilon, config.epsilon_after, self.seed, self.games[slots], plies, actions, explored)
         past, at = self.past, (slots, plies)
-        past.states[at], past.policies[at] = states[:, : past.states.shape[2]], found.policy
+        past.states[at], past.policies[at] = states[:, : past.states.shape[2]], packed(found.policy, past.policies)
         past.values[at], past.to_play[at], past.explored[at] = found.values, to_play, explored
         self.kernels.play(states, to_play, actions)
         self.kernels.roll(states, to_play, self.seed, self.games[slots], plies + 1)
@@ -221,7 +222,7 @@ class Past:
         history = num_slots, game.max_plies
         self._game = game
         self.states = np.zeros((*history, shown_words(game)), np.uint64)
-        self.policies = np.zeros((*history, game.num_actions), np.float32)
+        self.policies = policies_of(game, *history).zeros()
         self.values = np.zeros((*history, *game.value_shape), np.float32)
         self.to_play = np.zeros(history, np.int8)
         self.explored = np.zeros(history, np.int8)
@@ -275,7 +276,7 @@ def saved_arrays(game: Game) -> dict[str, Array]:
         "states": Array(np.uint64, ("slots", game.state_words)),
         "to_play": Array(np.int8, ("slots",), 0, game.num_players - 1),
         "past_states": Array(np.uint64, (*history, shown_words(game))),
-        "past_policies": Array(np.float32, (*history, game.num_actions), 0.0, 1.0 + ROUNDING),
+        "past_policies": policies_of(game, *history),
         "past_values": Array(np.float32, (*history, *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
         "past_to_play": Array(np.int8, history, 0, game.num_players - 1),
         "past_explored": Array(np.int8, history, 0, 1),
