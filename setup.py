@@ -68,6 +68,7 @@ setup(
             "onnxscript>=0.3",
             "open_spiel>=1.6",
             "playwright>=1.49",
+            "pydraughts>=0.6.7",
             "pytest>=8",
             "pytest-xdist>=3.6",
             "ray>=2.52",

@@ -24,6 +24,7 @@ MEASUREMENTS = ROOT / "docs" / "data" / "connect4_accuracy.csv"
 POSITIONS = {
     "breakthrough": "c2-c3 d5-d4 b2-b3 e5-e4 d2-d3 b5-b4 c3xb4 d4xe3 f2xe3 c5xb4",
     "connect4": "44444 3 2 3 3 5 5 2 2 2",
+    "draughts": "11-16 22-18 10-14 25-22 7-11 30-25 2-7 24-20 7-10 21-17 14x21x30 22-17 30-25",
     "dots_and_boxes": "0 12 13 22 9 11 2 15 8 17 21 3 16",
     "gomoku": "e5 f4 e4 e6 d5 f5 f6 d4 g7 c3 h8",
     "gomoku15": "h8 i7 i9 g9 h10 h7 j8 g11 f10 g7 f7 g8 g10 i8",
