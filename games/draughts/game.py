@@ -308,7 +308,7 @@ class Draughts(Game):
             for item in filter(None, items.split(",")):
                 squares = re.fullmatch(r"(K?)(\d{1,2})(?:-(\d{1,2}))?", item)
                 if squares is None:
-                    raise ValueError(f"{item} is no square")
+                    raise ValueError(f"{item:.20} is no square")
                 for number in range(int(squares[2]), int(squares[3] or squares[2]) + 1):
                     bit = 1 << number - 1 if 1 <= number <= NUM_SQUARES else 0
                     if not bit or (words[0] | words[1]) & bit:
