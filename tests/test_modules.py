@@ -25,7 +25,9 @@ TESTED_IN = {
     "tests/doctor/test_installation.py": ["alphazero/doctor/findings.py"],
     "tests/doctor/test_run.py": ["alphazero/commands/doctor.py"],
     "tests/commands/test_pit.py": ["alphazero/commands/options.py"],
-    "tests/game/test_board.py": ["alphazero/game/drawing.py", "alphazero/game/views.py"],
+    "tests/game/test_board.py": [
+        "alphazero/game/drawing.py", "alphazero/game/glyphs.py", "alphazero/game/views.py",
+    ],
     "tests/catalogue/test_foreign_games.py": ["alphazero/game/python_game.py", "alphazero/catalogue/adapters/*.py"],
     "tests/game/test_game_contract.py": ["alphazero/game/game.py", "alphazero/game/rules.py", "games/*/game.py"],
     "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],

@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
+
+from alphazero.game.glyphs import GLYPHS
 
 Point = tuple[float, float]
-Clicks = Mapping[tuple[int, ...], int]
-"""Maps the cells clicked, one after another, to the action that they play."""
+Clicks = Mapping[tuple[Any, ...], int]
+"""Maps the cells clicked, one after another, to the action that they play. If the same clicks may play several, as in a
+promotion, a word stands behind the cells: people choose among these words, or among the shapes of that name."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +39,8 @@ class Piece:
     player: int | None
     """The owner, from 0; None if it has no owner."""
     shape: str = ""
-    """`stone`, `cross`, `ring`, `triangle`, `pawn`, `fill` (colours the cell) or `line` (fills a thin cell). Empty: the
-    shape that the board has for this player."""
+    """`stone`, `cross`, `ring`, `triangle`, `fill` (colours the cell), `line` (fills a thin cell), `dot` (an empty cell
+    that belongs to the player) or one of the board's `glyphs`. Empty: the shape that the board has for this player."""
     text: str = ""
     """A letter or number on the piece."""
 
@@ -95,6 +99,13 @@ class Board:
     shapes: tuple[str, ...] = ("stone", "stone")
     """The shape of each player's pieces, the first player's first; then they come again."""
     colors: Colors = Colors()
+    glyphs: Mapping[str, str] = field(default_factory=lambda: GLYPHS, repr=False, hash=False)
+    """Further shapes by their names: `pawn`, `knight`, `bishop`, `rook`, `queen`, `king` and `crowned`, a stone with a
+    crown; `alphazero.game.glyphs` says how more are drawn."""
+    worth: Mapping[str, float] = field(default_factory=dict, hash=False)
+    """The worth of a piece by its shape. The page shows who has more of which piece, and how much that is."""
+    has_sides: bool = False
+    """The players sit on two sides of the board: the page turns it for the second player."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +117,8 @@ class Click:
     """The action in the notation of the game."""
     cells: tuple[int, ...]
     """The cells to click, one after another. Empty: a button with the name of the action plays it."""
+    choice: str = ""
+    """The word to choose behind these clicks, if they play several actions."""
 
 
 @dataclass(frozen=True)
@@ -126,6 +139,8 @@ class View:
     """The cells that decided the game. Empty if the game does not name them."""
     text: str
     """The text of `Game.render`."""
+    remark: str = ""
+    """A few words besides, as `check`."""
 
 
 # --- boards of squares ---

@@ -73,13 +73,16 @@ def _marks(view: View, policy: Numbers | None, values: Numbers | None) -> list[M
     first = {click.action: click for click in reversed(view.clicks)}
     shares, worth = _by_action(policy, first), _by_action(values, first)
     total, largest = sum(shares.values()) or 1.0, max(shares.values(), default=0.0) or 1.0
-    marks = []
+    marks = list[Mark]()
     # the best is drawn last, on top
     for action in sorted(first, key=lambda action: (shares.get(action, 0.0), worth.get(action, 0.0))):
         share = shares.get(action, 0.0)
         if share / total >= LEAST_SHARE if policy is not None else action in worth:
             text = f"{worth[action]:+.2f}" if action in worth else f"{share / total:.0%}" if values is None else ""
-            marks.append(Mark(first[action], share / largest, text))
+            mark = Mark(first[action], share / largest, text)
+            # of several actions with the same clicks the best has the mark
+            marks = [other for other in marks if not mark.click.cells or other.click.cells != mark.click.cells]
+            marks.append(mark)
     return marks
 
 
@@ -136,7 +139,8 @@ class _Picture:
     def cells(self, view: View) -> str:
         """All cells; the title of each says its name and its piece."""
         owners = dict(enumerate(ORDINALS)) | {None: "taken"}
-        pieces = {piece.cell: f", {owners[piece.player]} {piece.text}".rstrip() for piece in view.pieces}
+        names = {piece: piece.shape if piece.shape in self.board.glyphs else "" for piece in view.pieces}
+        pieces = {p.cell: re.sub(" +", " ", f", {owners[p.player]} {names[p]} {p.text}").rstrip() for p in view.pieces}
         fills = {"plain": self.colors.cell, "shaded": self.colors.shaded, "hole": self.colors.cell}
         drawn = []
         for number, cell in enumerate(self.board.cells):
@@ -192,9 +196,13 @@ class _Picture:
             corners = [(0.0, -0.66), (0.62, 0.5), (-0.62, 0.5)]
             drawn = [[(x + right * r, y + down * r) for right, down in corners] for (x, y), r in places]
             return self.line("".join(_path(outline, "Z") for outline in drawn), color, 0.24 * places[0][1])
-        if shape == "pawn":
-            pawns = "".join(_pawn(at, radius) for at, radius in places)
-            return _tag("path", d=pawns, fill=color, stroke=_contrast(color), stroke_width=1.5)
+        if shape == "dot":
+            return self.discs(cells, (0.36, _contrast(color, 0.35), "square"), (0.28, color, "square"))
+        if glyph := self.board.glyphs.get(shape):
+            at = (f"translate({_number(x)} {_number(y)})scale({r * SCALE / 100:.3g})" for (x, y), r in places)
+            paths = "".join(_tag("path", d=glyph, transform=place) for place in at)
+            looks = {"stroke": _contrast(color), "stroke_width": 6, "stroke_linejoin": "round"}
+            return _tag("g", paths, fill=color, stroke_linecap="round", **looks)
         rim = (HOLE, _contrast(color, 0.35), "round")
         return self.discs(cells, rim, (HOLE - 0.07, color, "round"), *self.engraving(player, 0.45))
 
@@ -310,15 +318,6 @@ def _shrunk(outline: Sequence[Point], share: float) -> list[Point]:
     """The outline at a share of its size, around the same center."""
     x, y = center(outline)
     return [(x + share * (px - x), y + share * (py - y)) for px, py in outline]
-
-
-def _pawn(at: Point, radius: float) -> str:
-    """The path of a pawn: a round head on a body that grows wider downwards."""
-    (x, y), head = at, 0.3 * radius
-    neck = [(x + side * 0.18 * radius, y - 0.1 * radius) for side in (-1, 1)]
-    foot = [(x + side * 0.62 * radius, y + 0.65 * radius) for side in (1, -1)]
-    arc = f"A{_number(head)} {_number(head)} 0 1 1 {_number(neck[1][0])} {_number(neck[1][1])}"
-    return _path(neck[:1]) + arc + _path(foot, "Z").replace("M", "L")
 
 
 def _contrast(color: str, share: float = 0.7) -> str:

@@ -92,10 +92,9 @@ class Game:
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        """`(cells int64[S, H*W], actions int64[S, A])`; row 0 is the identity.
+        """`(cells int64[S, H*W], actions int64[S, A])`; row 0 is the identity, and the default is it alone.
 
-        Symmetry s maps an observation to `planes[..., cells[s]]` (cells flattened row by row) and a policy
-        to `policy[actions[s]]`. Override for games that have more than the identity.
+        Symmetry s maps an observation to `planes[..., cells[s]]` (cells row by row), a policy to `policy[actions[s]]`.
         """
         _, height, width = self.observation_shape
         return np.arange(height * width)[None], np.arange(self.num_actions)[None]
@@ -137,16 +136,18 @@ class Game:
         """The legal action that each click, or sequence of clicks, plays. Actions without a click are buttons.
 
         Keys are cells, one after another. Several clicks may play the same action; pictures mark it at the first.
-        Default: cell i plays action i if the actions are the cells, or the cells and a pass; for other games, the
-        clicks that `clicks_by_difference` finds.
+        Default: cell i plays action i if the actions are the cells, or these and a pass; else `clicks_by_difference`.
         """
-        cells = len(self.board.cells)
-        are_cells = self.num_actions in (cells, cells + 1)
+        are_cells = self.num_actions - len(self.board.cells) in (0, 1)
         return views.clicks_of_cells(position) if are_cells else views.clicks_by_difference(position)
 
     def winning_cells(self, position: Position) -> Sequence[int]:
         """The cells that decided a finished game, such as a line of four. Default: none."""
         return ()
+
+    def remark(self, position: Position) -> str:
+        """A few words besides the board, as `check` or how many stones were captured. Default: none."""
+        return ""
 
     def start(self) -> Position:
         """The start position."""
@@ -176,9 +177,8 @@ class Game:
     def read_board(self, text: str) -> Position | None:
         """The position of a board that is written as text, without its history; None if the text is no board.
 
-        Raises ValueError, which says why, for a board that no game leads to. Default: None, so that a text is always
-        read as moves. `read_grid` reads boards of one sign for each cell, `placed_in_turn` makes positions of them in
-        games whose actions are the cells.
+        Raises ValueError, which says why, for a board that no game leads to. Default: None, so that a text is moves.
+        `read_grid` reads a sign for each cell; `placed_in_turn` makes a position of it if the actions are the cells.
         """
         return None
 

@@ -25,6 +25,7 @@ def view_of(position: Any) -> View:
         _last_cells(position),
         tuple(game.winning_cells(position)) if over else (),
         str(position),
+        game.remark(position),
     )
 
 
@@ -33,8 +34,14 @@ def _last_cells(position: Any) -> tuple[int, ...]:
     with contextlib.suppress(IllegalAction, ValueError):
         *_, before, reached = position.history
         clicks = position.game.clicks(before) if (reached.state == position.state).all() else {}
-        return next((tuple(path) for path, action in clicks.items() if action == position.actions[-1]), ())
+        return next((_parts(path)[0] for path, action in clicks.items() if action == position.actions[-1]), ())
     return ()
+
+
+def _parts(path: tuple[Any, ...]) -> tuple[tuple[int, ...], str]:
+    """The cells of a path, and the word to choose behind them."""
+    choice = path[-1] if path and isinstance(path[-1], str) else ""
+    return tuple(path[: len(path) - bool(choice)]), choice
 
 
 def _checked_clicks(position: Any) -> tuple[Click, ...]:
@@ -42,12 +49,13 @@ def _checked_clicks(position: Any) -> tuple[Click, ...]:
     game, legal = position.game, set(position.legal_actions)
     num_cells, found = len(game.board.cells), game.clicks(position)
     for path, action in found.items():
-        are_cells = path and all(0 <= cell < num_cells for cell in path)
+        cells, _ = _parts(path)
+        are_cells = cells and all(not isinstance(cell, str) and 0 <= cell < num_cells for cell in cells)
         if action not in legal or not are_cells or any(path[:length] in found for length in range(1, len(path))):
             law = f"clicks must name cells 0 to {num_cells - 1}, lead to legal actions, and not begin with other clicks"
             raise GameError(f"{game.name}: {law}: {list(path)} leads to {action}")
     buttons = [((), action) for action in sorted(legal - set(found.values()))]
-    return tuple(Click(action, position.format(action), tuple(path)) for path, action in (*found.items(), *buttons))
+    return tuple(Click(action, position.format(action), *_parts(path)) for path, action in (*found.items(), *buttons))
 
 
 def grid_board(game: Any) -> Board:

@@ -136,7 +136,8 @@ class Breakthrough(Game):
         """The board as the first player sees it: row by row from the far side."""
         names = [f"{'abcdef'[column]}{SIZE - row}" for row in range(SIZE) for column in range(SIZE)]
         labels = edge_labels([str(SIZE - row) for row in range(SIZE)], "abcdef")
-        return Board(grid_cells(SIZE, SIZE, names, "checkered"), labels, shapes=("pawn", "pawn"), colors=COLORS)
+        cells, shapes = grid_cells(SIZE, SIZE, names, "checkered"), ("pawn", "pawn")
+        return Board(cells, labels, shapes=shapes, colors=COLORS, worth={"pawn": 1}, has_sides=True)
 
     def cell_of(self, square: int, to_play: int) -> int:
         """The cell of a square, whose number counts from the mover's home row."""

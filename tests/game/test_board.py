@@ -13,6 +13,7 @@ from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
 from alphazero.game import Board, Game, Piece, Position, grid_cells
 from alphazero.game.drawing import _Picture
+from alphazero.game.glyphs import GLYPHS
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe
 from tests.catalogue import general_games
@@ -271,7 +272,10 @@ def test_a_game_without_a_board_is_drawn_as_its_text():
     assert "pile 9, first player 1, second player 2" in words
 
 
-@pytest.mark.parametrize("clicks", [{(0,): 9}, {(9,): 0}, {(): 0}, {(0,): 0, (0, 1): 1}])
+@pytest.mark.parametrize(
+    "clicks",
+    [{(0,): 9}, {(9,): 0}, {(): 0}, {(0,): 0, (0, 1): 1}, {(0,): 0, (0, "rook"): 1}, {("rook",): 0}, {("rook", 0): 0}],
+)
 def test_wrong_clicks_are_named(clicks):
     class Broken(type(kernels_by_name("tictactoe").game)):
         def clicks(self, position):
@@ -279,6 +283,35 @@ def test_wrong_clicks_are_named(clicks):
 
     with pytest.raises(GameError, match="clicks must name cells 0 to 8"):
         Broken().start().svg()
+
+
+def test_of_actions_with_the_same_clicks_a_word_is_chosen():
+    class Choosing(type(kernels_by_name("tictactoe").game)):
+        def clicks(self, position):
+            paths = {(4, "queen"): 0, (4, "to the left"): 1, (3,): 2}
+            return {path: action for path, action in paths.items() if action in position.legal_actions}
+
+    start = Choosing().start()
+    clicks = [(click.action, click.cells, click.choice) for click in start.view.clicks]
+    assert clicks[:3] == [(0, (4,), "queen"), (1, (4,), "to the left"), (2, (3,), "")]
+    assert clicks[3:] == [(action, (), "") for action in range(3, 9)]
+    assert start.play(1).view.last == (4,)
+    shown = " ".join(texts(start.svg(values={0: 0.25, 1: 0.75, 2: 0.5})))
+    assert "+0.75" in shown and "+0.50" in shown and "+0.25" not in shown, "one mark for a cell"
+
+
+def test_pieces_are_drawn_by_the_paths_of_their_shapes():
+    class Chessmen(type(kernels_by_name("tictactoe").game)):
+        def pieces(self, position):
+            return [Piece(0, 0, "knight"), Piece(4, 1, "crowned", "2"), Piece(8, 1, "dot")]
+
+    svg = Chessmen().start().svg()
+    titles = {str(element.text) for element in ElementTree.fromstring(svg).iter(f"{SVG}title")}
+    assert {"a1, first knight", "b2, second crowned 2", "c3, second"} <= titles
+    assert GLYPHS["knight"] in svg and GLYPHS["crowned"] in svg and GLYPHS["queen"] not in svg
+    for data in GLYPHS.values():  # straight lines and curves of absolute places alone, inside of the cell
+        assert set(re.sub(r"[-\d ]", "", data)) <= set("MLHVCAZ")
+        assert max(abs(int(number)) for number in re.findall(r"-?\d+", data)) <= 92
 
 
 def test_the_validator_names_a_position_whose_board_is_wrong():

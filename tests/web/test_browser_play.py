@@ -128,15 +128,30 @@ def test_two_clicks_play_a_move_and_escape_takes_the_first_back(browser, address
     with page_at(browser, address("breakthrough")) as page:
         wait_status(page, "Your turn")
         choose_opponent(page, "random")
-        page.get_by_role("button", name="b2, first player's piece", exact=False).click()
-        assert page.get_by_role("button", name="b2, first player's piece, picked").count() == 1
+        page.get_by_role("button", name="b2, first player's pawn", exact=False).click()
+        assert page.get_by_role("button", name="b2, first player's pawn, picked").count() == 1
         page.keyboard.press("Escape")
         assert page.locator("[aria-label*=picked]").count() == 0
-        page.get_by_role("button", name="b2, first player's piece", exact=False).click()
+        page.get_by_role("button", name="b2, first player's pawn", exact=False).click()
         page.get_by_role("button", name=re.compile("^c3, empty, can be played")).click()
         page.wait_for_function("() => document.querySelectorAll('.move').length >= 2")
         assert page.locator(".move").nth(1).inner_text() == "1.b2-c3"
         assert re.search("won", play_on(page, click_first))
+
+
+def test_a_board_of_two_sides_is_turned_for_who_sits_there_and_says_who_has_more(browser, address):
+    top = """() => [...document.querySelectorAll('.cell')].map((cell) => [cell.getBoundingClientRect().y, cell])
+        .sort(([a], [b]) => a - b)[0][1].getAttribute('aria-label')"""
+    with page_at(browser, address("breakthrough", "&moves=b2-b3 a5-a4 b3xa4")) as page:
+        wait_status(page, "turn|to move|thinks")
+        assert page.evaluate(top).startswith("a6")
+        assert page.locator(".material [role=img]").get_attribute("aria-label") == "First player has more: pawn"
+        page.get_by_role("button", name="Turn the board").click()
+        page.wait_for_function(f"() => ({top})().includes('1, first')")
+        page.get_by_role("button", name="Turn the board").click()
+        page.wait_for_function(f"() => ({top})().includes('6, second')")
+        page.get_by_role("button", name="Switch sides").click()
+        page.wait_for_function(f"() => ({top})().includes('1, first')")
 
 
 def test_the_winning_line_and_the_end_are_shown(browser, address):

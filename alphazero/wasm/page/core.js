@@ -168,10 +168,11 @@ class Core {
     const legal = this.legal();
     const words = this.words(legal);
     const ways = this.clicks(legal);
-    const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((cells) => ({ action, name: words[i], cells })));
+    const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((way) => (
+      { action, name: words[i], cells: cellsOf(way), choice: way.find((one) => typeof one === "string") ?? "" })));
     clicks.sort((a, b) => (a.cells.length === 0) - (b.cells.length === 0));
     const winners = this.outcome === null ? [] : this.file.alone ? [0] : [[1], [0, 1], [0]][this.outcome + 1];
-    const view = { to_play: this.mover, outcome: this.outcome, winners, pieces, clicks, last, winning: this.winning(pieces, last), text: this.text() };
+    const view = { to_play: this.mover, outcome: this.outcome, winners, pieces, clicks, last, winning: this.winning(pieces, last), text: this.text(), remark: "" };
     if (this.chances) view.dice = this.due > 0;
     if (this.points) Object.assign(view, { points: this.points, gained: this.gained });
     return view;
@@ -223,6 +224,11 @@ class Core {
       };
     });
   }
+}
+
+// The cells of a way to click an action, without the word to choose behind them.
+function cellsOf(way) {
+  return way.filter((one) => typeof one === "number");
 }
 
 function bitOf(words, number) {

@@ -95,7 +95,7 @@ class FileEngine {
       words.push(core.word(action));
       movers.push(core.mover);
       if (core.chances) rolled.push(core.due > 0);
-      if (words.length === actions.length) [last = []] = core.clicks([action])[0];
+      if (words.length === actions.length) last = cellsOf(core.clicks([action])[0][0] ?? []);
     });
     return { actions, words, movers, ...(core.chances && { rolled }), set_up: false, view: core.view(last) };
   }

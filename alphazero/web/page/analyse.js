@@ -4,6 +4,7 @@ import { Desk, OUTCOMES } from "./desk.js";
 import { button, el, refill, rescueFocus, say } from "./dom.js";
 import { isSame, wordsOf } from "./judge.js";
 import { MoveList } from "./moves.js";
+import { turnBoard } from "./play.js";
 import { HUMAN } from "./players.js";
 import { Review } from "./review.js";
 import { NAMES, resultOf } from "./seats.js";
@@ -37,6 +38,7 @@ export class AnalyseView {
     this.back = button("‹", () => this.go(this.line.ply - 1), { "aria-label": "One move back" });
     this.forth = button("›", () => this.go(this.line.ply + 1), { "aria-label": "One move on" });
     this.last = button("»", () => this.go(this.line.actions.length), { "aria-label": "To the end" });
+    const turn = button("⇅", () => turnBoard(this), { "aria-label": "Turn the board", title: "Turn the board", hidden: !this.game.board.has_sides });
     const play = button("Play from here", () => this.playHere());
     const copy = button("Copy link", () => this.app.copyLink(this.extra));
     this.extra = el("div", { class: "extra" });
@@ -44,7 +46,7 @@ export class AnalyseView {
     this.panel = el("div", { class: "side-panel" });
     this.node = el("div", { class: "columns analysis" },
       el("section", { class: "stage", "aria-label": "Board" }, this.boards,
-        el("div", { class: "under" }, el("div", { class: "steps" }, this.first, this.back, this.forth, this.last),
+        el("div", { class: "under" }, el("div", { class: "steps" }, this.first, this.back, this.forth, this.last, turn),
           el("label", {}, "On the board ", this.choice)),
         this.review.chartNode, this.tree.node),
       this.panel);
@@ -106,7 +108,9 @@ export class AnalyseView {
     this.key = key;
     const who = line.title ? `${line.title}. ` : "";
     const now = view.outcome === null && this.game.alone ? (view.dice ? "A die is due" : "To move") : view.outcome === null ? `${NAMES[view.to_play]} ${view.dice ? "rolls" : "to move"}` : this.game.alone ? "The game is over" : resultOf(view.winners, this.game.seats);
-    refill(this.status, `${who}${now}${view.points ? `: ${view.points}` : ""}`);
+    const more = [view.points, view.remark].filter(Boolean).join(", ");
+    refill(this.status, `${who}${now}${more && `: ${more}`}`);
+    this.desks.forEach((desk) => desk.board.turn(this.app.memory.side));
     this.moves.show(line, this.review.judged);
     this.review.show();
     for (const control of [this.first, this.back]) control.disabled = line.ply === 0;

@@ -3,7 +3,7 @@
 
 import { button, el, isShortcut, put, redraw, refill, svg } from "./dom.js";
 import { NAMES } from "./seats.js";
-import { SCALE, center, drawArea, drawArrow, drawHole, drawPiece, path, radius, shrunk, words } from "./shapes.js";
+import { SCALE, center, drawArea, drawArrow, drawHole, drawPiece, path, radius, shapeOf, shrunk, swatch, turned, words } from "./shapes.js";
 
 const MARGIN = 0.3;
 const LEAST_SHARE = 0.005;
@@ -23,25 +23,46 @@ export class BoardView {
   // onAction(action) is called for a legal action; without it the board only shows.
   constructor(board, onAction = null, label = "Board") {
     this.board = board;
+    this.label = label;
     this.onAction = onAction;
     this.view = null;
+    this.turned = false;
     this.picked = [];
     this.kept = new Map(); // the buttons of the position's actions
     this.focused = 0;
     this.buttons = el("div", { class: "actions", role: "group", "aria-label": "Further actions" });
     this.text = el("pre", { class: "text-board", tabindex: "0", role: "img" });
+    this.material = el("p", { class: "material row", hidden: !Object.keys(board.worth).length });
+    this.choice = el("div", { class: "promotion", role: "group", "aria-label": "Choose", hidden: true });
+    this.svg = board.cells.length ? this.draw() : null;
+    this.choice.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      this.focus();
+      this.drop();
+    });
+    this.node = el("div", { class: "board" }, el("div", { class: "drawing-box" }, this.svg ?? this.text, this.choice), this.material, this.buttons);
+    for (const name of ["cell", "shaded"]) this.node.style.setProperty(`--${name}`, board.colors[name]);
+  }
+
+  // Shows the board from the side of a player.
+  turn(side) {
+    if (!this.board.has_sides || this.turned === Boolean(side)) return;
+    this.turned = Boolean(side);
+    this.board = turned(this.board);
+    const before = this.svg;
+    this.svg = this.draw();
+    before.replaceWith(this.svg);
+    if (this.view) this.show(this.view, this);
+  }
+
+  draw() {
+    const { board, label } = this;
     this.layers = Object.fromEntries(
       ["cells", "strokes", "winning", "pieces", "marks", "hints", "last", "picked", "numbers", "focus"].map((name) => [
         name,
         svg("g", name === "cells" ? { stroke: "none" } : { "pointer-events": "none" }),
       ]),
     );
-    this.svg = board.cells.length ? this.draw(label) : null;
-    this.node = el("div", { class: "board" }, this.svg ?? this.text, this.buttons);
-  }
-
-  draw(label) {
-    const { board } = this;
     const points = [
       ...board.cells.flatMap((cell) => cell.outline),
       ...board.strokes.flatMap((stroke) => stroke.points),
@@ -113,6 +134,8 @@ export class BoardView {
     if (view !== this.view) {
       this.picked = [];
       this.kept.clear();
+      this.choose([]);
+      this.showMaterial(view);
     }
     this.view = view;
     this.marks = marks;
@@ -139,16 +162,17 @@ export class BoardView {
       if (look === "hole" || look === "open") return drawArea(outline, look, 1.22, { fill: "#fff" });
       return drawArea(outline, look, 1, { fill: colors.mark, "fill-opacity": 0.8 });
     }));
-    const ring = (cell, props) => drawArea(cells[cell].outline, cells[cell].look, 0.9, { fill: "none", ...props });
     refill(layers.last, view.last.map((cell) => this.topOf(cell)).map((cell) => [
-      ring(cell, { stroke: "#fff", "stroke-width": 6 }), ring(cell, { stroke: colors.mark, "stroke-width": 3, class: "last" }),
+      this.ring(cell, 6, { stroke: "#fff" }), this.ring(cell, 3, { class: "last" }),
     ]));
     this.showMarks();
     this.showPicked();
     const playable = this.playable();
     this.nodes.forEach((node, number) => {
       const piece = pieces.get(number);
-      const owner = piece ? (piece.player === null ? "taken" : `${NAMES[piece.player].toLowerCase()}'s piece`) : "empty";
+      const shape = piece && shapeOf(board, piece);
+      const kind = shape === "dot" ? "territory" : shape in board.glyphs ? shape : "piece";
+      const owner = piece ? (piece.player === null ? "taken" : `${NAMES[piece.player].toLowerCase()}'s ${kind}`) : "empty";
       const parts = [cells[number].name, piece?.text ? `${owner} ${piece.text}` : owner];
       if (view.last.includes(number)) parts.push("last move");
       if (view.winning.includes(number)) parts.push("winning");
@@ -161,6 +185,12 @@ export class BoardView {
     });
   }
 
+  // A line around a cell.
+  ring(cell, width, props = {}) {
+    const { cells, colors } = this.board;
+    return drawArea(cells[cell].outline, cells[cell].look, 0.9, { fill: "none", stroke: colors.mark, "stroke-width": width, ...props });
+  }
+
   showMarks() {
     const { board: { cells, colors }, layers, marks } = this;
     const shaded = [];
@@ -169,10 +199,12 @@ export class BoardView {
     const actions = [...this.first.keys()];
     const share = (action) => marks?.shares?.[action] ?? 0;
     const largest = Math.max(...actions.map(share), 0);
-    for (const action of actions.sort((a, b) => share(a) - share(b))) {
+    actions.sort((a, b) => share(a) - share(b));
+    const kept = new Map(actions.map((action) => [this.first.get(action).cells.join(), action])); // of those with the same clicks
+    for (const action of actions) {
       const clicked = this.marked(this.first.get(action).cells);
       const text = marks?.texts?.[action];
-      if (!clicked.length || (share(action) < LEAST_SHARE && text === undefined)) continue;
+      if (!clicked.length || kept.get(this.first.get(action).cells.join()) !== action || (share(action) < LEAST_SHARE && text === undefined)) continue;
       const size = largest ? share(action) / largest : 0;
       const props = { fill: marks?.colors?.[action] ?? colors.mark, "fill-opacity": (0.2 + 0.75 * size).toFixed(2) };
       const [from, to] = [cells[clicked[0]], cells[clicked.at(-1)]];
@@ -195,12 +227,16 @@ export class BoardView {
     }
     refill(layers.marks, shaded);
     refill(layers.numbers, numbers);
-    const dots = this.hints ? [...new Set([...this.first.values()].filter((c) => c.cells.length).map((c) => this.marked(c.cells).at(-1)))] : [];
-    refill(layers.hints, dots.filter((cell) => !drawn.has(cell)).map((cell) => {
+    const cellsOf = (fits) => (this.hints ? [...new Set([...this.first.values()].map((click) => click.cells).filter(fits).map((clicked) => this.marked(clicked)[0]))] : []);
+    const dots = cellsOf((clicked) => clicked.length === 1).filter((cell) => !drawn.has(cell)).map((cell) => {
       const { outline, look } = cells[cell];
       const small = radius(outline) < 0.3;
       return drawArea(outline, look, small ? 0.9 : 0.3, { fill: colors.mark, "fill-opacity": small ? 0.35 : 0.75 });
-    }));
+    });
+    // where few of the pieces can move, they are marked
+    const movable = cellsOf((clicked) => clicked.length > 1);
+    const few = 2 * movable.length < this.view.pieces.filter(({ player }) => player === this.view.to_play).length ? movable : [];
+    refill(layers.hints, dots, few.map((cell) => this.ring(cell, 3)));
   }
 
   // The cells that can be clicked next.
@@ -217,7 +253,7 @@ export class BoardView {
     }));
     if (this.picked.length) {
       for (const cell of [...this.playable()].map((one) => this.topOf(one, 1))) {
-        marks.push(drawArea(cells[cell].outline, cells[cell].look, 0.35, { fill: colors.mark, "fill-opacity": 0.9 }));
+        marks.push(this.owners.has(cell) ? this.ring(cell, 4) : drawArea(cells[cell].outline, cells[cell].look, 0.35, { fill: colors.mark, "fill-opacity": 0.9 }));
       }
     }
     refill(this.layers.picked, marks);
@@ -247,8 +283,48 @@ export class BoardView {
     return this.kept.get(action);
   }
 
+  // Who has more of which pieces, and how much they are worth.
+  showMaterial({ pieces }) {
+    const { board } = this;
+    const shapes = Object.keys(board.worth);
+    const more = [0, 1].map((player) => shapes.flatMap((shape) => {
+      const [own, others] = [player, 1 - player].map((side) => pieces.filter((piece) => piece.player === side && shapeOf(board, piece) === shape).length);
+      return Array(Math.max(0, own - others)).fill(shape);
+    }));
+    const [first, second] = more.map((found) => found.reduce((sum, shape) => sum + board.worth[shape], 0));
+    const leads = [first - second, second - first];
+    refill(this.material, more.map((found, player) => found.length > 0 && el(
+      "span", { class: "row", role: "img", "aria-label": `${NAMES[player]} has more: ${found.join(", ")}` },
+      found.map((shape) => swatch(board, player, shape, 22)), leads[player] > 0 && `+${leads[player]}`,
+    )));
+  }
+
+  // Asks which of several actions with the same clicks is meant; of none it asks nothing.
+  choose(clicks) {
+    this.choice.hidden = !clicks.length;
+    refill(this.choice, clicks.map(({ action, choice }) => el(
+      "button", { type: "button", title: choice, "aria-label": choice, onclick: () => this.finish(action) },
+      choice in this.board.glyphs ? swatch(this.board, this.view.to_play, choice, 56) : choice,
+    )));
+    this.choice.firstChild?.focus();
+  }
+
+  // Takes the clicks so far back.
+  drop() {
+    this.picked = [];
+    this.choose([]);
+    this.showCells();
+  }
+
+  finish(action) {
+    this.focus();
+    this.drop();
+    this.onAction(action);
+  }
+
   click(cell) {
     if (!this.onAction || !this.view) return;
+    this.choose([]);
     if (this.meant(cell) === undefined) this.picked = [];
     const meant = this.meant(cell);
     if (meant === undefined) {
@@ -256,13 +332,14 @@ export class BoardView {
       return;
     }
     this.picked.push(meant);
-    const done = this.view.clicks.find((click) => click.cells.length === this.picked.length &&
+    const done = this.view.clicks.filter((click) => click.cells.length === this.picked.length &&
       click.cells.every((one, i) => one === this.picked[i]));
-    if (done) {
+    if (done.length === 1) {
       this.picked = [];
-      this.onAction(done.action);
+      this.onAction(done[0].action);
     }
     this.showCells();
+    if (done.length > 1) this.choose(done);
   }
 
   // The cell that can be clicked next, itself or another of its name: any piece of a stack stands for all.
@@ -294,10 +371,8 @@ export class BoardView {
       if (next !== null) this.nodes[next].focus();
     } else if (turn) this.focusPlayable(turn);
     else if (event.key === "Enter" || event.key === " ") this.click(this.focused);
-    else if (event.key === "Escape" && this.picked.length) {
-      this.picked = [];
-      this.showCells();
-    } else return;
+    else if (event.key === "Escape" && this.picked.length) this.drop();
+    else return;
     event.preventDefault();
     event.stopPropagation();
   }

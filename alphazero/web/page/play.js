@@ -27,6 +27,12 @@ function formOf(field, label, submit) {
   return el("form", { class: "row", onsubmit }, field, button(label, null, { type: "submit" }));
 }
 
+// Shows the board of a view from its other side.
+export function turnBoard(view) {
+  view.app.memory.side = 1 - (view.app.memory.side ?? 0);
+  return view.refresh();
+}
+
 export class PlayView {
   // `app`: {engine, game, line, link(), open(view), trouble(text), changed()}.
   constructor(app) {
@@ -42,6 +48,8 @@ export class PlayView {
     this.build();
     const known = app.memory.players ?? [{ id: HUMAN }];
     this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? { id: this.game.players[0].id }));
+    app.memory.side ??= Number(this.isYou(1));
+    this.turn.hidden = !this.game.board.has_sides;
     for (const node of [this.second, this.switch, this.resign, ...this.node.querySelectorAll(".side")]) node.hidden = Boolean(this.game.alone);
   }
 
@@ -56,6 +64,7 @@ export class PlayView {
     this.redo = button("Redo", () => this.again());
     this.hintButton = button("Hint", () => this.askHint());
     this.resign = button("Resign", () => this.giveUp());
+    this.turn = button("Turn the board", () => turnBoard(this));
     this.extra = el("div", { class: "extra" });
     const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
       el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
@@ -70,7 +79,7 @@ export class PlayView {
         el("section", { class: "card headline", "aria-label": "Game" }, this.status, this.detail,
           el("div", { class: "buttons" }, button("New game", () => this.newGame(), { class: "main" }), this.undo, this.redo, this.hintButton, this.resign)),
         el("section", { class: "card", "aria-label": "Players" }, el("h2", {}, "Players"), seats,
-          el("div", { class: "buttons" }, this.switch)),
+          el("div", { class: "buttons" }, this.switch, this.turn)),
         this.moves.node,
         el("section", { class: "card", "aria-label": "More" },
           el("div", { class: "buttons" },
@@ -136,6 +145,7 @@ export class PlayView {
     const best = this.hint && this.hint.key === key ? this.hint.action : null;
     // a move is meant for the position that the board shows, which one may have left
     this.board.onAction = human ? (action) => key === this.line.key && this.humanPlays(action) : null;
+    this.board.turn(this.app.memory.side);
     this.board.show(view, { hints: human, best });
     this.moves.show(line);
     // who types moves goes on typing when it is their turn again
@@ -183,7 +193,8 @@ export class PlayView {
       status = `${this.nameOf(view.to_play)} thinks …`;
       detail = this.app.lost ? `${last}It moves when the page is connected again.` : `${last}Wait for its move.`;
     }
-    if (view.points) status = `${status.replace(/[.!]$/, "")}: ${view.points}`;
+    const more = [view.points, view.remark].filter(Boolean).join(", ");
+    if (more) status = `${status.replace(/[.!]$/, "")}: ${more}`;
     const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
     this.told = { ply, sentence };
@@ -392,6 +403,7 @@ export class PlayView {
 
   async playersChanged() {
     this.stopThinking();
+    this.app.memory.side = Number(this.isYou(1));
     this.app.memory.players = this.pickers.map((picker) => picker.seat);
     await this.refresh();
   }

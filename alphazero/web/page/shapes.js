@@ -58,24 +58,14 @@ function engraving(middle, size, player, color, share) {
   return layers.slice(0, [2, 1, 3][row]);
 }
 
-function pawn([x, y], size) {
-  const r = size * SCALE;
-  const head = 0.3 * r;
-  const body = 0.62 * r;
-  return (
-    `M${at(x)} ${at(y - 0.75 * size)}a${head} ${head} 0 0 1 ${0.18 * r} ${0.54 * r}` +
-    `q${0.06 * r} ${0.5 * r} ${body - 0.18 * r} ${0.62 * r}v${0.24 * r}h${-2 * body}v${-0.24 * r}` +
-    `q${body - 0.24 * r} ${-0.12 * r} ${body - 0.18 * r} ${-0.62 * r}a${head} ${head} 0 0 1 ${0.18 * r} ${-0.54 * r}Z`
-  );
-}
-
 // The colour of a player.
 export function colorOf({ colors }, player) {
   return [colors.first, colors.second, ...colors.others][player];
 }
 
-function shapeOf({ shapes }, player) {
-  return shapes[player % shapes.length];
+// The shape of a piece.
+export function shapeOf({ shapes }, { shape, player }) {
+  return shape || (player === null ? "stone" : shapes[player % shapes.length]);
 }
 
 // One piece on a cell with that outline.
@@ -84,7 +74,8 @@ export function drawPiece(piece, outline, board) {
   const size = radius(outline);
   const { colors } = board;
   const color = piece.player === null ? colors.neutral : colorOf(board, piece.player);
-  const shape = piece.shape || (piece.player === null ? "stone" : shapeOf(board, piece.player));
+  const shape = shapeOf(board, piece);
+  const glyph = board.glyphs[shape];
   const [x, y] = middle;
   const group = svg("g", { class: "piece" });
   if (shape === "line") group.append(svg("path", { d: path(outline), fill: color }));
@@ -100,8 +91,10 @@ export function drawPiece(piece, outline, board) {
     group.append(svg("path", { d, fill: "none", stroke: color, "stroke-width": at(0.24 * size) }));
   } else if (shape === "ring") {
     group.append(svg("circle", { cx: at(x), cy: at(y), r: at(0.6 * size), fill: "none", stroke: color, "stroke-width": at(0.28 * size) }));
-  } else if (shape === "pawn") {
-    group.append(svg("path", { d: pawn(middle, size), fill: color, stroke: contrast(color), "stroke-width": 1.5 }));
+  } else if (shape === "dot") group.append(square(middle, 0.36 * size, contrast(color, 0.35)), square(middle, 0.28 * size, color));
+  else if (glyph) {
+    const transform = `translate(${at(x)} ${at(y)})scale(${(size * SCALE) / 100})`;
+    group.append(svg("path", { d: glyph, transform, fill: color, stroke: contrast(color), "stroke-width": 6, "stroke-linejoin": "round", "stroke-linecap": "round" }));
   } else {
     group.append(disc(middle, HOLE * size, contrast(color, 0.35)), disc(middle, (HOLE - 0.07) * size, color));
     group.append(...engraving(middle, size, piece.player, color, 0.45));
@@ -110,15 +103,29 @@ export function drawPiece(piece, outline, board) {
   return group;
 }
 
+// The board as it is seen from its other side; what is written beside the cells stays on its side.
+export function turned(board) {
+  const points = board.cells.flatMap((cell) => cell.outline);
+  const [xs, ys] = [0, 1].map((i) => points.map((point) => point[i]));
+  const [left, right, top, bottom] = [Math.min(...xs), Math.max(...xs), Math.min(...ys), Math.max(...ys)];
+  const turn = ([x, y]) => [left + right - x, top + bottom - y];
+  const label = ({ at: [x, y], text }) => ({ text, at: [x < left || x > right ? x : left + right - x, y < top || y > bottom ? y : top + bottom - y] });
+  return {
+    ...board, labels: board.labels.map(label), cells: board.cells.map((cell) => ({ ...cell, outline: cell.outline.map(turn) })),
+    strokes: board.strokes.map((stroke) => ({ ...stroke, points: stroke.points.map(turn) })),
+  };
+}
+
 // A small picture of a player's piece, for texts beside the board.
-export function swatch(board, player) {
+export function swatch(board, player, named = "", side = 20) {
   const half = 0.5;
   const outline = [[-half, -half], [half, -half], [half, half], [-half, half]];
-  const shape = shapeOf(board, player) === "fill" ? "stone" : "";
+  const own = shapeOf(board, { player, shape: named });
+  const shape = own === "fill" ? "stone" : own;
   const box = -half * SCALE;
   return svg(
     "svg",
-    { class: "swatch", viewBox: `${box} ${box} ${SCALE} ${SCALE}`, width: 20, height: 20, "aria-hidden": "true" },
+    { class: "swatch", viewBox: `${box} ${box} ${SCALE} ${SCALE}`, width: side, height: side, "aria-hidden": "true" },
     drawPiece({ player, shape, text: "" }, outline, board),
   );
 }
