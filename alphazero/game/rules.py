@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+MANY, MOST_IN_PAIRS = 256, 1 << 16
+"""More actions are many; a pair has 16 bits for an action."""
+
 
 @dataclass(frozen=True)
 class Score:
@@ -138,6 +141,13 @@ def points_so_far(states: np.ndarray, points_word: int | None) -> np.ndarray:
 def shown_words(game: Any) -> int:
     """The words of a Game's states that are not history."""
     return int(game.state_words - game.history_words)
+
+
+def room_for_pairs(game: Any) -> int:
+    """The pairs of an action and its weight that a row has in a Game with many actions, of which few are legal; it has
+    room for three times as many as are legal on average. 0 in other games, whose rows have a number for each action."""
+    room = 3 * (game.mean_legal or game.num_actions)
+    return room if max(MANY, 2 * room) < game.num_actions <= MOST_IN_PAIRS else 0
 
 
 def without_points(state: np.ndarray, points_word: int | None) -> np.ndarray:

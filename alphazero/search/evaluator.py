@@ -17,7 +17,7 @@ from alphazero.errors import EvaluationError, NetError, quote
 from alphazero.game import Game
 from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
 from alphazero.game.randomness import combine
-from alphazero.game.rules import shown_words
+from alphazero.game.rules import room_for_pairs, shown_words
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.tree import make_arrays
 from alphazero.settings import check_function, check_range
@@ -41,7 +41,8 @@ class Cache(NamedTuple):
 
     keys: Annotated[Any, "uint64[E, K]"]  # the canonical states, without the words of their history
     used: Annotated[Any, "int64[E]"]  # the number of the last batch that asked for the state; 0 in an empty entry
-    priors: Annotated[Any, "float32[E, A]"]
+    actions: Annotated[Any, "uint16[E, M]"]  # those with a prior, where `room_for_pairs` says so; M = 0 elsewhere
+    priors: Annotated[Any, "float32[E, W]"]  # of these actions, 0 behind them; elsewhere of all actions
     values: Annotated[Any, "float32[E, V]"]
 
 
@@ -82,11 +83,14 @@ class Evaluator:
         """Positions that reached the network."""
         game = kernels.game
         self._permutations = kernels.symmetries[1]
-        fitting = int(MOST_BYTES // (8 * shown_words(game) + 4 * game.num_actions + 4 * game.num_values + 8))
+        room = room_for_pairs(game)
+        row = 6 * room or 4 * game.num_actions
+        fitting = int(MOST_BYTES // (8 * shown_words(game) + row + 4 * game.num_values + 8))
         most = 1 << max(0, fitting.bit_length() - 3)
         entries = BUCKET * min(most, 1 << max(0, (cache_size - 1).bit_length() - 2)) if cache_size else 0
         self._sizes = {"A": game.num_actions, "V": game.num_values}
-        self.cache = make_arrays(Cache, np.zeros, E=entries, K=shown_words(game), **self._sizes)
+        width = {"M": room, "W": room or game.num_actions}
+        self.cache = make_arrays(Cache, np.zeros, E=entries, K=shown_words(game), **width, **self._sizes)
         self._fixed = self.cache, self._permutations, sees_wins, np.empty((3, game.state_words), np.uint64)
         """Arguments of `_look_up` that are always the same."""
         self._number = 0
@@ -122,6 +126,8 @@ class Evaluator:
                     lambda row: self.kernels.canonical(asked[row : row + 1])[0][0],
                 )  # fmt: skip
                 answers = found[0], found[1].reshape(num_asked, -1)
+                if self.cache.actions.shape[1]:  # there is no room for illegal actions
+                    answers[0][~masks[:num_asked]] = 0.0
             self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
         except BaseException:
             self.clear()  # this batch's entries have no answers
@@ -230,7 +236,7 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
     uint64[3, K]` is scratch space.
     """
     canonical, image, after = scratch[0], scratch[1], scratch[2]
-    num_misses, num_asked = 0, 0
+    num_misses, num_asked, room = 0, 0, cache.actions.shape[1]
     for i in range(len(states)):
         symmetry = to_canonical(states[i], image, canonical)
         batch.symmetries[i] = symmetry
@@ -243,8 +249,14 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
         batch.entries[i] = -1 - miss
         batch.misses[miss] = i
         batch.places[miss] = entry if entry == NOWHERE else -1 - entry
+        num_legal = 0
         for action in range(masks.shape[1]):
-            masks[num_asked, action] = legal_masks[i, permutations[symmetry, action]]
+            own = action if symmetry == 0 else permutations[symmetry, action]  # 0 is the identity
+            masks[num_asked, action] = legal_masks[i, own]
+            num_legal += legal_masks[i, own]
+        if room > 0 and num_legal > room and entry != NOWHERE:
+            cache.used[-1 - entry] = 0
+            batch.places[miss] = NOWHERE
         if sees_wins:
             won = False
             for action in range(masks.shape[1]):
@@ -286,6 +298,7 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
 
     Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
     """
+    room = cache.actions.shape[1]
     for row in range(len(asked_values)):
         miss = batch.asked[row]
         for seat in range(values.shape[1]):
@@ -297,12 +310,28 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
         if place != NOWHERE:
             for seat in range(values.shape[1]):
                 cache.values[place, seat] = batch.values[miss, seat]
+            if room == 0:
+                for action in range(priors.shape[1]):
+                    cache.priors[place, action] = batch.priors[miss, action]
+                continue
+            pair = 0
             for action in range(priors.shape[1]):
-                cache.priors[place, action] = batch.priors[miss, action]
+                if batch.priors[miss, action] > 0 and pair < room:
+                    cache.actions[place, pair], cache.priors[place, pair] = action, batch.priors[miss, action]
+                    pair += 1
+            if pair < room:
+                cache.priors[place, pair] = 0.0
     for i in range(count):
         entry, symmetry = batch.entries[i], batch.symmetries[i]
         for seat in range(values.shape[1]):
             values[i, seat] = cache.values[entry, seat] if entry >= 0 else batch.values[-1 - entry, seat]
+        if entry >= 0 and room > 0:
+            priors[i] = 0.0
+            for pair in range(room):
+                if cache.priors[entry, pair] == 0:
+                    break
+                priors[i, permutations[symmetry, cache.actions[entry, pair]]] = cache.priors[entry, pair]
+            continue
         for action in range(priors.shape[1]):
-            own = permutations[symmetry, action]
+            own = action if symmetry == 0 else permutations[symmetry, action]
             priors[i, own] = cache.priors[entry, action] if entry >= 0 else batch.priors[-1 - entry, action]

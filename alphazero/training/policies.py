@@ -1,7 +1,7 @@
 """Policy targets in few bytes: in a game with many actions, of which few are legal, only those that have a weight.
 
 Such a row of `uint32[W]` has an entry for each of them, its action x 2^16 + its weight x (2^16 - 1); 0 fills the rest.
-Other games keep `float32[A]`.
+Other games keep `float32[A]`; `room_for_pairs` says which do.
 """
 
 from __future__ import annotations
@@ -10,12 +10,9 @@ import numpy as np
 
 from alphazero.game import Game
 from alphazero.game.kernels import kernel
+from alphazero.game.rules import room_for_pairs
 from alphazero.storage.arrays import Array
 
-MANY = 256
-"""Games of no more actions keep all numbers."""
-ROOM = 4
-"""Entries of a row, for each action that is legal on average."""
 ROUNDING = 1e-3
 """The most by which sums in float32 leave their range."""
 BITS, ONE, HALF = np.uint32(16), np.float32((1 << 16) - 1), np.float32(0.5)
@@ -23,10 +20,9 @@ BITS, ONE, HALF = np.uint32(16), np.float32((1 << 16) - 1), np.float32(0.5)
 
 def policies_of(game: Game, *shape: int | str) -> Array:
     """The description of that many policies."""
-    width, num_actions = ROOM * (game.mean_legal or game.num_actions), game.num_actions
-    if num_actions <= max(MANY, 2 * width) or num_actions > 1 << 16:
-        return Array(np.float32, (*shape, num_actions), 0.0, 1.0 + ROUNDING)
-    return Array(np.uint32, (*shape, width), 0, (num_actions << 16) - 1)
+    if room := room_for_pairs(game):
+        return Array(np.uint32, (*shape, room), 0, (game.num_actions << 16) - 1)
+    return Array(np.float32, (*shape, game.num_actions), 0.0, 1.0 + ROUNDING)
 
 
 def packed(policies: np.ndarray, like: Array | np.ndarray) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""Tic-tac-toe with 900 actions, of which 100, 200, ... are its squares: a game of many actions, few of them legal."""
+"""Tic-tac-toe with 270 actions, of which 0, 30, 60, ... are its squares: a game of many actions, few of them legal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from alphazero.game import Game
 from games.tictactoe.game import TicTacToe
 
-APART = 100
+APART = 30
 PLAIN = TicTacToe()
 _legal, _step = PLAIN.rules.legal, PLAIN.rules.step
 

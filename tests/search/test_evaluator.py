@@ -15,12 +15,13 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.evaluator import MOST_BYTES, CheckedFunction, Evaluator
 from alphazero.search.mcts import Search, SearchConfig
 from tests.game.double_move_game import DoubleMove
+from tests.game.many_actions import APART, MANY, ManyActions
 from tests.search.reference_search import planted, random_lines, random_positions, states_of
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
 DOUBLE_MOVE = DoubleMove()  # has no symmetries
 GAMES = {game.name: game for game in (TICTACTOE, CONNECT4, DOUBLE_MOVE)}
-KERNELS = {name: Kernels(game) for name, game in GAMES.items()}
+KERNELS = {name: Kernels(game) for name, game in (GAMES | {MANY.name: MANY}).items()}
 F = np.float32
 
 every_game = pytest.mark.parametrize("game", GAMES.values(), ids=GAMES)
@@ -134,7 +135,7 @@ def pool(game: Game, count: int) -> np.ndarray:
 # --- answers ---------------------------------------------------------------------------------------------------------
 
 
-@every_game
+@pytest.mark.parametrize("game", [*GAMES.values(), MANY], ids=[*GAMES, MANY.name])
 @pytest.mark.parametrize("cache_size", [1, 64, 4096])
 def test_answers_are_the_bare_nets_whatever_the_cache_has_room_for(game, cache_size):
     """Random batches with duplicates against a dict; a full bucket must never mix two positions up."""
@@ -362,6 +363,34 @@ def test_a_search_is_the_same_whatever_the_cache_has_room_for(cache_size, leaves
     assert (result.visit_counts == expected.visit_counts).all()
     assert (result.q == expected.q).all() and (result.values == expected.values).all()
     assert fewer < asked
+
+
+def test_positions_with_more_legal_actions_than_an_entry_has_room_for_are_asked_anew():
+    crowded = ManyActions()
+    crowded.mean_legal = 1
+    kernels, states = Kernels(crowded), pool(MANY, 60)
+    assert Evaluator(kernels, FakeNet()).cache.actions.shape[1] == 3
+    masks, expected = kernels.describe_all(states)[0], Expected(MANY)
+    evaluator = Evaluator(kernels, FakeNet())
+    for _ in range(2):
+        twice = np.concatenate([states, states])
+        expected.check(twice, *evaluator(twice, np.concatenate([masks, masks])))
+    many = masks.sum(axis=1) > 3
+    assert 5 < many.sum() < 55
+    few = {expected.canonical(state) for state in states[~many]}
+    assert evaluator.num_evaluations == 4 * many.sum() + len(few)
+
+
+def test_weights_of_illegal_actions_take_no_room():
+    class Careless(FakeNet):
+        def evaluate(self, observations, legal_masks):
+            priors, values = super().evaluate(observations, legal_masks)
+            return priors + ~legal_masks, values
+
+    states, expected, evaluator = pool(MANY, 40), Expected(MANY), Evaluator(KERNELS[MANY.name], Careless())
+    for _ in range(2):
+        expected.check(states, *evaluator(states, masks_of(MANY, states)))
+    assert (evaluator.cache.actions % APART == 0).all()
 
 
 @pytest.mark.parametrize("name", ["connect4", "othello", "gomoku15"])
