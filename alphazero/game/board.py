@@ -104,8 +104,8 @@ class Board:
     crown; `alphazero.game.glyphs` says how more are drawn."""
     worth: Mapping[str, float] = field(default_factory=dict, hash=False)
     """The worth of a piece by its shape. The page shows who has more of which piece, and how much that is."""
-    has_sides: bool = False
-    """The players sit on two sides of the board: the page turns it for the second player."""
+    bottom: int | None = None
+    """The player who sits below this board: the page turns it for the other one. None: nobody sits there."""
 
 
 @dataclass(frozen=True)

@@ -137,7 +137,7 @@ class Breakthrough(Game):
         names = [f"{'abcdef'[column]}{SIZE - row}" for row in range(SIZE) for column in range(SIZE)]
         labels = edge_labels([str(SIZE - row) for row in range(SIZE)], "abcdef")
         cells, shapes = grid_cells(SIZE, SIZE, names, "checkered"), ("pawn", "pawn")
-        return Board(cells, labels, shapes=shapes, colors=COLORS, worth={"pawn": 1}, has_sides=True)
+        return Board(cells, labels, shapes=shapes, colors=COLORS, worth={"pawn": 1}, bottom=0)
 
     def cell_of(self, square: int, to_play: int) -> int:
         """The cell of a square, whose number counts from the mover's home row."""

@@ -283,11 +283,12 @@ class Draughts(Game):
         names = [places.get((row, column), "light square") for row in range(8) for column in range(8)]
         ends = [Label((8.3, row + 0.5), str(4 * row + 4)) for row in range(8)]
         labels = (*edge_labels([str(4 * row + 1) for row in range(8)], ""), *ends)
-        return Board(grid_cells(8, 8, names, "checkered"), labels, colors=COLORS)
+        cells, worth = grid_cells(8, 8, names, "checkered"), {"crowned": 1.5, "stone": 1}
+        return Board(cells, labels, colors=COLORS, worth=worth, bottom=1)
 
     def pieces(self, position: Position) -> list[Piece]:
         return [
-            Piece(8 * row + column, owner, text="K" * is_king)
+            Piece(8 * row + column, owner, ("stone", "crowned")[is_king])
             for (row, column), (owner, is_king) in placed(position.state, position.to_play).items()
         ]
 

@@ -131,7 +131,7 @@ def test_a_king_jumps_round_and_home_again():
     paths = moves_of(position)
     assert set(paths) == {(2, 9, 18, 11, 2), (2, 11, 18, 9, 2)}
     assert {after.outcome for after in paths.values()} == {1}
-    assert all(piece.text == "K" for after in paths.values() for piece in GAME.pieces(after))
+    assert all(piece.shape == "crowned" for after in paths.values() for piece in GAME.pieces(after))
 
 
 def test_a_man_that_becomes_a_king_stops():

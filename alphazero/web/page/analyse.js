@@ -38,7 +38,7 @@ export class AnalyseView {
     this.back = button("‹", () => this.go(this.line.ply - 1), { "aria-label": "One move back" });
     this.forth = button("›", () => this.go(this.line.ply + 1), { "aria-label": "One move on" });
     this.last = button("»", () => this.go(this.line.actions.length), { "aria-label": "To the end" });
-    const turn = button("⇅", () => turnBoard(this), { "aria-label": "Turn the board", title: "Turn the board", hidden: !this.game.board.has_sides });
+    const turn = button("⇅", () => turnBoard(this), { "aria-label": "Turn the board", title: "Turn the board", hidden: this.game.board.bottom === null });
     const play = button("Play from here", () => this.playHere());
     const copy = button("Copy link", () => this.app.copyLink(this.extra));
     this.extra = el("div", { class: "extra" });

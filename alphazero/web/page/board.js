@@ -46,8 +46,9 @@ export class BoardView {
 
   // Shows the board from the side of a player.
   turn(side) {
-    if (!this.board.has_sides || this.turned === Boolean(side)) return;
-    this.turned = Boolean(side);
+    const turns = this.board.bottom !== null && (side ?? this.board.bottom) !== this.board.bottom;
+    if (turns === this.turned) return;
+    this.turned = turns;
     this.board = turned(this.board);
     const before = this.svg;
     this.svg = this.draw();

@@ -29,7 +29,7 @@ function formOf(field, label, submit) {
 
 // Shows the board of a view from its other side.
 export function turnBoard(view) {
-  view.app.memory.side = 1 - (view.app.memory.side ?? 0);
+  view.app.memory.side = 1 - (view.app.memory.side ?? view.game.board.bottom);
   return view.refresh();
 }
 
@@ -48,8 +48,8 @@ export class PlayView {
     this.build();
     const known = app.memory.players ?? [{ id: HUMAN }];
     this.pickers.forEach((picker, side) => picker.offer(this.game.players, known[side] ?? { id: this.game.players[0].id }));
-    app.memory.side ??= Number(this.isYou(1));
-    this.turn.hidden = !this.game.board.has_sides;
+    app.memory.side ??= this.sideOfBoard();
+    this.turn.hidden = this.game.board.bottom === null;
     for (const node of [this.second, this.switch, this.resign, ...this.node.querySelectorAll(".side")]) node.hidden = Boolean(this.game.alone);
   }
 
@@ -205,6 +205,11 @@ export class PlayView {
   // Nobody else sits at the page.
   isYou(side) {
     return this.pickers[side].isHuman && (this.game.alone || this.pickers.filter((picker) => picker.isHuman).length === 1);
+  }
+
+  // The side from which one sees the board: one's own.
+  sideOfBoard() {
+    return [0, 1].find((side) => this.isYou(side)) ?? this.game.board.bottom;
   }
 
   nameOf(side) {
@@ -403,7 +408,7 @@ export class PlayView {
 
   async playersChanged() {
     this.stopThinking();
-    this.app.memory.side = Number(this.isYou(1));
+    this.app.memory.side = this.sideOfBoard();
     this.app.memory.players = this.pickers.map((picker) => picker.seat);
     await this.refresh();
   }
