@@ -17,7 +17,8 @@ from alphazero.commands.options import Contestant, MatchOptions, TournamentConfi
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of, printable
 from alphazero.game import Game
-from alphazero.game.record import GameRecord, read_records, write_records
+from alphazero.game.reading.record_files import check_format, read_games, write_games
+from alphazero.game.record import GameRecord
 from alphazero.invocation import command_line
 from alphazero.matches.arena import LEFT
 from alphazero.matches.intervals import Sprt
@@ -45,7 +46,8 @@ class PitConfig(MatchOptions):
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
     save_games: Annotated[Path | None, argument("FILE", "none")] = None
-    """Write all games into this file, one line of JSON each, with the moves in the game's notation."""
+    """Write all games into this file: one line of JSON each, with the moves in the game's notation, or as PGN if its
+    name ends in .pgn."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -85,6 +87,8 @@ def play(config: PitConfig) -> None:
         )
     spare_files(config.overwrite, config.save_games, config.json)
     game_name, loaded = load_game(config.game, config.contestants)
+    if config.save_games is not None:
+        check_format(config.save_games, loaded.game)
     settings: dict[str, Any] = {"seed": config.seed, "threads": config.threads, "simulations": config.simulations}
     players = [make_player(one, loaded, device=config.device, **settings) for one in config.contestants]
     for human in players:
@@ -99,7 +103,8 @@ def play(config: PitConfig) -> None:
     def report(result: MatchResult) -> None:
         say(describe(loaded.game, names, result, test, openings))
         if config.save_games is not None:
-            write_records(config.save_games, records_of(result, loaded.game, game_name, names, config.seed))
+            records = records_of(result, loaded.game, game_name, names, config.seed)
+            write_games(config.save_games, loaded.game, records)
         if config.json is not None:
             write_json(config.json, as_json(loaded.game.name, config.seed, names, result, test, openings))
 
@@ -125,7 +130,7 @@ class ReplayConfig:
     """Lists the games in a file of --save-games, a tournament or the page, or steps through one of them."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """The file, as in games.jsonl."""
+    """The file, as in games.jsonl or games.pgn."""
     number: Annotated[
         int | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NUMBER]", help_behavior_hint="(default: list them)")
     ] = None
@@ -136,7 +141,7 @@ class ReplayConfig:
 
 def replay(argv: list[str]) -> None:
     config = parse(ReplayConfig, argv, command="replay")
-    records = read_records(config.file)
+    records = read_games(config.file)
     if config.number is None:
         list_games(records)
         return

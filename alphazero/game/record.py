@@ -54,6 +54,8 @@ class GameRecord:
     """The player who gave the game up before its end, and the reason; "" if nobody did."""
     others: Texts = ()
     """In a game for one, all moves of the second contestant, who had the same dice; the other moves are the first's."""
+    board: Text = ""
+    """The board with which the game began, as `Game.read_board` reads it; "" for the start of the game."""
 
     def __repr__(self) -> str:
         names, plies = " - ".join(map(shorten, self.contestants)), count_of(len(self.opening) + len(self.moves), "ply")
@@ -66,7 +68,7 @@ class GameRecord:
 
     def positions(self, game: Game, second: bool = False) -> list[Position]:
         """All positions from the start to the end; raises IllegalAction. `second`: those of `others`."""
-        found = [game.start()]
+        found = [game.position(self.board)]
         for word in self.others if second else (*self.opening, *self.moves):
             found.append(found[-1].play(found[-1].parse(word)))
         return found

@@ -14,7 +14,8 @@ from textwrap import indent
 from alphazero.catalogue import registry
 from alphazero.errors import InputError, count_of
 from alphazero.game import Game, Position
-from alphazero.game.record import GameRecord, lone_seat, words_of, write_records
+from alphazero.game.reading.record_files import write_games
+from alphazero.game.record import GameRecord, lone_seat, words_of
 from alphazero.game.rules import points_so_far
 from alphazero.game.spec import Oracle
 from alphazero.invocation import command_line
@@ -131,7 +132,7 @@ class HumanPlayer(FollowingPlayer):
         alone = position.to_play == lone_seat(self._game, game)
         names = (self.name, self._opponent) if alone else (self._opponent, self.name)
         words = tuple(words_of(self._game.start(), position.actions))
-        write_records(file, [GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)])
+        write_games(file, self._game, [GameRecord(self.loaded_as, game, names, (), words, "*", (0.0, 0.0), self._seed)])
         chosen = [] if self.loaded_as in registry.NAMES else ["--game", self.loaded_as]
         print(f"The game so far is in {file}; {command_line('replay', file, 0, *chosen)} steps through it.")
 

@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, SupportsIndex
 
 from alphazero.errors import IllegalAction, InputError, listed, quote
+from alphazero.game.reading.san import meant_by_san
 
 SPELLINGS = {word: "pass" for word in ("pass", "pa", "ps", "--", "@@")} | {"swap": "swap", "swap-pieces": "swap"}
 """Words of other programs, in small letters, and ours for the same. Edax writes pa and ps, programs for Hex
@@ -108,7 +109,7 @@ def parse_action(position: Any, text: str) -> int:
         if not position.chances and action in position.legal_actions:
             return int(action)
     words = {legal: position.format(legal) for legal in position.legal_actions}
-    if (found := meant_by(text, words)) is not None:
+    if (found := meant_by(text, words)) is not None or (found := meant_by_san(position, text)) is not None:
         return found
     legal = listed(words.values()) or "none, the game is over"
     raise IllegalAction(f"{quote(text)} is not a legal action here (legal: {legal})")
