@@ -172,6 +172,10 @@ def folder_of_all_processes(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["ALPHAZERO_TESTS_SHARED"] = str(shared)
 
 
+LIKE_OTHERS = {"cantstop", "cantstop4", "go6", "go7", "go13", "go19", "gomoku15"}
+"""Games whose rules are the same as another one's, on another board or with another number of players."""
+
+
 @functools.cache
 def kernels_by_name(name: str) -> Kernels:
     return Kernels(registry.load(name).game)
@@ -179,7 +183,12 @@ def kernels_by_name(name: str) -> Kernels:
 
 @pytest.fixture(
     params=[
-        pytest.param(name, marks=pytest.mark.slow if name in ("cantstop", "cantstop4", "gomoku15") else ())
+        pytest.param(
+            name,
+            marks=pytest.mark.slow
+            if name in ("cantstop", "cantstop4", "go6", "go7", "go13", "go19", "gomoku15")
+            else (),
+        )
         for name in sorted(registry.NAMES)
     ]
 )
@@ -188,7 +197,7 @@ def game(request: pytest.FixtureRequest) -> Game:
 
     What is their own is tested in any case: tests/games/test_small_games.py and tests/game/test_reading.py have the
     rows of two digits of Gomoku's larger board, tests/catalogue/test_openspiel.py plays it in step with OpenSpiel;
-    tests/games/test_cantstop.py has games of two, three and four.
+    tests/games/test_cantstop.py has games of two, three and four; tests/games/test_go.py has boards of 19 x 19.
     """
     return kernels_by_name(request.param).game
 

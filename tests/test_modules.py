@@ -47,6 +47,7 @@ TESTED_IN = {
     "tests/nets/test_winograd.py": ["alphazero/nets/kernels/winograd_kernels.py"],
     "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],
     "tests/games/test_draughts.py": ["games/draughts/*.py"],
+    "tests/games/test_go.py": ["games/go/points.py"],
     "tests/games/test_pig.py": ["games/pig/*.py"],
     "tests/games/test_twenty48.py": ["games/twenty48/*.py"],
     "tests/nets/test_resnet.py": ["games/connect4/net.py"],

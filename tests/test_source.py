@@ -31,7 +31,10 @@ MOST_MODULES, MOST_LINES, MOST_LINES_OF_A_CLASS, MOST_LINES_OF_A_FUNCTION = 15, 
 MOST_LINES_OF_TESTS = 550
 TEMPLATES = {"alphazero/game/kernels.py"}
 """Longer files: the kernels over one board, side by side."""
-KERNELS = {"games/gomoku/game.py:make_rules", "games/othello/game.py:make_rules", "games/othello/solver.py:negamax"}
+KERNELS = {
+    "games/go/game.py:make_rules", "games/go/points.py:make_points", "games/gomoku/game.py:make_rules",
+    "games/othello/game.py:make_rules", "games/othello/solver.py:negamax",
+}  # fmt: skip
 """Longer ones: the rules of boards of several sizes, each a short function in one that knows the size; and a search
 that would be slower in parts."""
 

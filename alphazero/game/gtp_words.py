@@ -65,7 +65,7 @@ def points_of(game: Game, words: GtpWords) -> dict[int, str]:
     Empty for all other games: programs for Go cannot show them.
     """
     names = [cell.name for cell in game.board.cells]
-    points = [words.vertex_of(name).upper() if re.fullmatch("[a-z][0-9]+", name) else "" for name in names]
+    points = [words.vertex_of(name).upper() if re.fullmatch("[A-Za-z][0-9]+", name) else "" for name in names]
     board = [f"{letter}{row}" for letter in COLUMNS[: words.rows] for row in range(1, words.rows + 1)]
     alike = game.num_actions - len(names) in (0, 1) and words.columns == words.rows  # or a pass or a swap as well
     return dict(enumerate(points)) if alike and sorted(points) == sorted(board) else {}

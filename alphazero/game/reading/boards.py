@@ -43,7 +43,8 @@ def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: st
         words = [_without_runs(words[0], columns), *words[1:2]]
     words = [word for word in re.split(r"[\s/|]+", " ".join(words)) if not word.isdigit()]
     side = words.pop() if len(words) > 1 and len(words[-1]) == 1 < max(map(len, words)) else ""
-    cells = re.sub(ascii_lowercase[:columns], "", "".join(words), flags=re.IGNORECASE)
+    letters = f"{ascii_lowercase[:columns]}|{ascii_lowercase.replace('i', '')[:columns]}"  # Go players leave out the i
+    cells = re.sub(letters, "", "".join(words), flags=re.IGNORECASE)
     run = re.search(f"[{re.escape(signs)}]{{{columns}}}", cells)
     if run is None or 3 * sum(sign in signs for sign in cells) < 2 * len(cells):  # moves, such as 1...b2
         return None

@@ -1,0 +1,187 @@
+"""Sets of points of a Go board, and chains of stones, as functions that numba compiles.
+
+A set is seven words, of which a board of 9 x 9 fills two. A row takes one bit more than it has points, which is always
+0, so that shifts do not lead from one row into the next, and no row lies in two words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba import njit
+
+ZERO, ONE = np.uint64(0), np.uint64(1)
+NOTHING = (ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO)
+NEIGHBOURS = ((0, 1), (1, 0), (0, -1), (-1, 0))
+
+
+@njit
+def either(a, b):
+    return (a[0] | b[0], a[1] | b[1], a[2] | b[2], a[3] | b[3], a[4] | b[4], a[5] | b[5], a[6] | b[6])
+
+
+@njit
+def both(a, b):
+    return (a[0] & b[0], a[1] & b[1], a[2] & b[2], a[3] & b[3], a[4] & b[4], a[5] & b[5], a[6] & b[6])
+
+
+@njit
+def without(a, b):
+    return (a[0] & ~b[0], a[1] & ~b[1], a[2] & ~b[2], a[3] & ~b[3], a[4] & ~b[4], a[5] & ~b[5], a[6] & ~b[6])
+
+
+@njit
+def is_empty(a):
+    return a[0] | a[1] | a[2] | a[3] | a[4] | a[5] | a[6] == ZERO
+
+
+@njit
+def count(a):
+    return (
+        count_bits(a[0])
+        + count_bits(a[1])
+        + count_bits(a[2])
+        + count_bits(a[3])
+        + count_bits(a[4])
+        + count_bits(a[5])
+        + count_bits(a[6])
+    )
+
+
+@njit
+def count_bits(word):
+    """The number of bits of a uint64 that are 1."""
+    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
+    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    word += word >> np.uint64(8)
+    word += word >> np.uint64(16)
+    return np.int64((word + (word >> np.uint64(32))) & np.uint64(0x7F))
+
+
+def words_of(size: int) -> int:
+    """The words of a set of points."""
+    return -(-size // (64 // (size + 1)))
+
+
+class Points(NamedTuple):
+    """Functions for one size of board; a point is size * row + column."""
+
+    board: tuple[np.uint64, ...]
+    """All points."""
+    point: Callable[..., Any]
+    lowest: Callable[..., Any]
+    load: Callable[..., Any]
+    store: Callable[..., Any]
+    around: Callable[..., Any]
+    connected: Callable[..., Any]
+    smothered: Callable[..., Any]
+    captured_by: Callable[..., Any]
+
+
+def make_points(size: int) -> Points:
+    """The functions for a board of `size` x `size` points, at most 19."""
+    stride = size + 1
+    rows = 64 // stride  # in a word
+    words = words_of(size)
+    across, down, to_next = np.uint64(1), np.uint64(stride), np.uint64((rows - 1) * stride)
+
+    @njit
+    def point(cell):
+        row, column = cell // size, cell % size
+        word, bit = row // rows, ONE << np.uint64(row % rows * stride + column)
+        return (
+            bit if word == 0 else ZERO,
+            bit if word == 1 else ZERO,
+            bit if word == 2 else ZERO,
+            bit if word == 3 else ZERO,
+            bit if word == 4 else ZERO,
+            bit if word == 5 else ZERO,
+            bit if word == 6 else ZERO,
+        )
+
+    board = NOTHING
+    for each in range(size * size):
+        board = either.py_func(board, point.py_func(each))
+
+    @njit
+    def lowest(number, word):
+        """The point of the lowest bit that is 1 in a word, which is the `number`-th."""
+        index = count_bits((word - ONE) & ~word)
+        return (number * rows + index // stride) * size + index % stride
+
+    @njit
+    def load(state, at):
+        return both(
+            (
+                state[at],
+                state[at + 1] if words > 1 else ZERO,
+                state[at + 2] if words > 2 else ZERO,
+                state[at + 3] if words > 3 else ZERO,
+                state[at + 4] if words > 4 else ZERO,
+                state[at + 5] if words > 5 else ZERO,
+                state[at + 6] if words > 6 else ZERO,
+            ),
+            board,
+        )
+
+    @njit
+    def store(state, at, these):
+        for word in range(words):
+            state[at + word] = these[word]
+
+    @njit
+    def beside(before, here, after):
+        """The neighbours of a word's points; `before` and `after` are the words of the rows above and below."""
+        near = (here << across) | (here >> across) | (here << down) | (here >> down)
+        return near | (before >> to_next) | (after << to_next)
+
+    @njit
+    def around(a):
+        """The points beside these; bits outside of the board as well."""
+        return (
+            beside(ZERO, a[0], a[1]),
+            beside(a[0], a[1], a[2]),
+            beside(a[1], a[2], a[3]),
+            beside(a[2], a[3], a[4]),
+            beside(a[3], a[4], a[5]),
+            beside(a[4], a[5], a[6]),
+            beside(a[5], a[6], ZERO),
+        )
+
+    @njit
+    def connected(start, stones):
+        """The points `start`, and all `stones` that hang together with them."""
+        while True:
+            grown = either(start, both(around(start), stones))
+            if grown == start:
+                return start
+            start = grown
+
+    @njit
+    def smothered(start, stones, empty):
+        """The same, but nothing if one of the points `empty` is beside them."""
+        while True:
+            near = around(start)
+            if not is_empty(both(near, empty)):
+                return NOTHING
+            grown = either(start, both(near, stones))
+            if grown == start:
+                return start
+            start = grown
+
+    @njit
+    def captured_by(cell, other, empty):
+        """The stones of `other` that a stone on a point takes; `empty`: the empty points but this one."""
+        found = NOTHING
+        for below, right in NEIGHBOURS:
+            row, column = cell // size + below, cell % size + right
+            if 0 <= row < size and 0 <= column < size:
+                neighbour = point(size * row + column)
+                if not is_empty(both(neighbour, without(other, found))):
+                    found = either(found, smothered(neighbour, other, empty))
+        return found
+
+    return Points(board, point, lowest, load, store, around, connected, smothered, captured_by)
