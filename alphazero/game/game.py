@@ -30,8 +30,7 @@ class Game:
     Laws, which `alphazero check` tries in any game; it misses wrong rules that make another consistent game:
     - a position is over, or has a legal action; a game ends within `max_plies`;
     - `terminal_value` is -1, 0 or +1 for the player to move in the terminal position, or points within the `score`;
-    - `step` depends on the state and the action alone, and other states stay as they are; what dice show comes by
-      `chance` and `settle`;
+    - `step` depends on the state and the action alone, and changes no other state; dice come by `chance` and `settle`;
     - a symmetry of the observation permutes the legal actions and keeps who has won, and what dice bring.
 
     >>> import alphazero as az
@@ -76,13 +75,14 @@ class Game:
     `observe` and `transform` do not read them: what they forbid, `step` writes into other words."""
     mean_legal: int | None = None
     """The legal actions of a position on average: a search has room for so many at each node. None: for all actions."""
+    action_places: Any = None
+    """`int[A]`: each action's plane x H x W + square; then the policy of a residual network is planes of the board."""
     compiled: ClassVar[bool] = True
     """False: the rules run as plain Python, and numba does not try to compile them."""
 
     @property
     def value_shape(self) -> tuple[int, ...]:
-        """The shape of a value: a number, for the player to move; in a game for more than two one for each player from
-        the one to move on, in the order of their numbers."""
+        """A value is a number, for the player to move; for more than two, a number for each, from that player on."""
         return () if self.num_players <= 2 else (self.num_players,)
 
     @property

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
@@ -55,6 +56,7 @@ def least_weights(settings: Mapping[str, Any], game: Game, own_policy: bool) -> 
         return 0
     planes, height, width = game.observation_shape
     block = 2 * config.channels * config.bottleneck + 18 * (config.bottleneck or config.channels) ** 2
+    own_policy = own_policy or game.action_places is not None
     outputs = config.value_hidden + (0 if own_policy else game.num_actions)
     heads = config.head_channels * (2 * config.channels + height * width * outputs)
     lines = 3 * config.lines * config.line_length * (planes + config.channels)
@@ -142,15 +144,17 @@ def _layer(name: str) -> str:
 class ResNet(nn.Module):
     """Network: `[n, P, H, W]` to policy logits `[n, A]` and values `[n]` in (-1, 1), for the player to move.
 
-    With more `num_values` than one values are `[n, V]`: see `Game.value_shape`.
+    With more `num_values` than one values are `[n, V]`: see `Game.value_shape`. With `action_places` as in `Game` a
+    convolution gives the logits; else each of them comes of all squares.
     """
 
     same_steps = True
     """Every pass takes the same steps, so that a GPU can replay them. A class made from this one must say so itself."""
 
     def __init__(
-        self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig, num_values: int = 1
-    ):
+        self, observation_shape: tuple[int, int, int], num_actions: int, config: NetConfig, num_values: int = 1,
+        action_places: Any = None,
+    ):  # fmt: skip
         super().__init__()
         planes, height, width = observation_shape
         cells = height * width
@@ -161,8 +165,15 @@ class ResNet(nn.Module):
         self.stem = convolution(planes, config.channels, 3)
         self.lines = Lines(planes, config.channels, config.lines, config.line_length) if config.lines else None
         self.blocks = nn.Sequential(*(Block(config.channels, config.bottleneck) for _ in range(config.blocks)))
-        self.policy_head = convolution(config.channels, config.head_channels, 1)
-        self.policy: nn.Module = nn.Linear(config.head_channels * cells, num_actions)
+        places = None if action_places is None else torch.as_tensor(np.array(action_places, np.int64))
+        self.places: Tensor | None
+        self.register_buffer("places", places, persistent=False)
+        if places is None:
+            self.policy_head = convolution(config.channels, config.head_channels, 1)
+            self.policy: nn.Module = nn.Linear(config.head_channels * cells, num_actions)
+        else:
+            self.policy_head = convolution(config.channels, config.channels, 1)
+            self.policy = nn.Conv2d(config.channels, int(places.max()) // cells + 1, 1)
         self.value_head = convolution(config.channels, config.head_channels, 1)
         self.value_hidden = nn.Linear(config.head_channels * cells, config.value_hidden)
         self.value = nn.Linear(config.value_hidden, num_values)
@@ -172,7 +183,10 @@ class ResNet(nn.Module):
 
     def logits(self, x: Tensor) -> Tensor:
         """Policy logits `[n, A]` of the trunk's `[n, C, H, W]`."""
-        return self.policy(rectified(self.policy_head, x).flatten(1))
+        x = rectified(self.policy_head, x)
+        return (
+            self.policy(x.flatten(1)) if self.places is None else self.policy(x).flatten(1).index_select(1, self.places)
+        )
 
     @torch.no_grad()
     def grow_from(self, smaller: Mapping[str, Tensor]) -> bool:
@@ -213,5 +227,6 @@ class ResNet(nn.Module):
 def make_net(game: Game, settings: Mapping[str, Any], network: type[ResNet] = ResNet) -> TorchNet:
     """A fresh network; `settings` are the fields of NetConfig. Initial weights come from torch's global generator."""
     config = config_from_dict(NetConfig, settings, f"the network of {game.name}")
-    more = {"num_values": game.num_values} if game.value_shape else {}
+    more: dict[str, Any] = {"num_values": game.num_values} if game.value_shape else {}
+    more |= {} if game.action_places is None else {"action_places": game.action_places}
     return TorchNet(game, network(game.observation_shape, game.num_actions, config, **more), asdict(config))

@@ -107,13 +107,12 @@ class _Writer:
     def program(self, program: LayerProgram) -> Program:
         self._add_rows(program.observation)
         layers = tuple(map(self._layer, program.layers))
-        policy = program.policy
-        places = [self._place(policy, action) for action in range(policy.cells * policy.channels)]
+        places, (value_place, *_) = self._places(program.policy), self._places(program.value)
         return Program(
             layers=layers, weights=np.concatenate(self.weights), num_activations=self.num_activations,
             tables=np.frombuffer(b"".join(self.tables), np.int32),
             num_planes=_up(program.observation.channels, CHANNELS),
-            policy_places=np.array(places, np.int32), value_place=self._place(program.value, 0),
+            policy_places=np.array(places, np.int32), value_place=value_place,
         )  # fmt: skip
 
     def _layer(self, layer: TapLayer) -> Layer:
@@ -145,10 +144,10 @@ class _Writer:
         self.num_activations += (_up(rows.cells, CELLS) + 1) * _up(rows.channels, CHANNELS)
         return start
 
-    def _place(self, rows: Rows, index: int) -> int:
-        """Where number `index` of the tensor is in the activations."""
-        cell, channel = rows.place(index)
-        return self.starts[rows.number] + cell * _up(rows.channels, CHANNELS) + channel
+    def _places(self, rows: Rows) -> list[int]:
+        """Where the numbers of the tensor are in the activations."""
+        width = _up(rows.channels, CHANNELS)
+        return [self.starts[rows.number] + cell * width + channel for cell, channel in rows.places()]
 
     def _add_weights(self, weights: np.ndarray) -> int:
         self.weights.append(weights.ravel())

@@ -12,11 +12,14 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from alphazero.errors import InvalidSetting
 from alphazero.nets.any_module import count_flops
+from alphazero.nets.kernels.openvino import OpenVinoInference
+from alphazero.nets.kernels.winograd import WinogradInference
 from alphazero.nets.resnet import Lines, make_net
 from alphazero.nets.torch_net import TorchNet
 from games.connect4.game import Connect4
 from games.connect4.net import make_net as make_connect4_net
 from games.tictactoe.game import TicTacToe
+from tests.game.many_actions import ManyActions
 from tests.nets.batches import random_batch
 
 
@@ -25,6 +28,46 @@ def test_an_untrained_network_has_no_opinion():
     priors, values = make_net(TicTacToe(), {"blocks": 1, "channels": 8}).evaluate(batch.observations, batch.legal_masks)
     np.testing.assert_allclose(priors, batch.legal_masks / batch.legal_masks.sum(axis=1, keepdims=True), atol=1e-6)
     assert (values == 0).all()
+
+
+def on_planes(seed: int = 0) -> ManyActions:
+    """A game whose actions have places on 30 planes, in any order."""
+    game = ManyActions()
+    game.action_places = np.random.default_rng(seed).permutation(30 * 9)
+    return game
+
+
+@pytest.mark.parametrize("inference", [OpenVinoInference, WinogradInference], ids=["openvino", "winograd"])
+def test_where_actions_have_places_each_logit_comes_of_its_square_and_plane(inference):
+    torch.manual_seed(1)
+    game = on_planes()
+    net = make_net(game, {"blocks": 2, "channels": 12})
+    randomize(net)
+    observations = random_batch(game, 20).observations
+    module, planes = net.frozen_float(), {}
+    module.policy.register_forward_hook(lambda layer, given, answer: planes.update(made=answer))
+    logits, values = (answer.detach().numpy() for answer in module(torch.from_numpy(observations)))
+    for action in range(0, 270, 7):
+        plane, square = divmod(int(game.action_places[action]), 9)
+        np.testing.assert_array_equal(logits[:, action], planes["made"][:, plane, square // 3, square % 3].detach())
+    assert np.ptp(logits) > 0.1
+    ran = inference(module, torch.from_numpy(observations[:2]), *[False] * (inference is OpenVinoInference))
+    for found, expected in zip(ran(observations), (logits, values), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+
+
+def test_planes_grow_with_their_network_and_learn():
+    game = on_planes()
+    net, larger = (make_net(game, {"blocks": 1, "channels": channels}) for channels in (8, 16))
+    randomize(net)
+    observations = random_batch(game, 20).observations
+    assert larger.module.grow_from(net.module.state_dict())
+    for found, expected in zip(answers(larger, observations), answers(net, observations), strict=True):
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    logits, _ = larger.module.train()(torch.from_numpy(observations))
+    logits[:, 17].sum().backward()
+    touched = larger.module.policy.weight.grad.flatten(1).abs().sum(dim=1)
+    assert np.flatnonzero(touched).tolist() == [game.action_places[17] // 9]
 
 
 @pytest.mark.parametrize("settings", [{"blocks": 0}, {"channels": -1}, {"layers": 3}, {"bottleneck": -1},

@@ -23,6 +23,7 @@ from alphazero.wasm.engine import ModuleBuilder
 from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.web.one_file import in_half_precision, make_file
 from games.connect4.benchmark import make_benchmark
+from tests.game.many_actions import ManyActions
 from tests.wasm.engines import Answers, needs_node, positions_of, random_games, run_node, with_random_weights
 
 page: Any
@@ -91,6 +92,14 @@ def test_bottlenecks_and_lines_answer_as_torch_does(tmp_path: Path):
     config = NetConfig(blocks=2, channels=20, bottleneck=12, lines=16, line_length=3, head_channels=5, value_hidden=30)
     module = with_random_weights(ResNet(game.observation_shape, game.num_actions, config))
     compare(TorchNet(game, module), game, 100, tmp_path)
+
+
+@needs_node
+def test_a_policy_of_planes_answers_as_torch_does(tmp_path: Path):
+    game, config = ManyActions(), NetConfig(blocks=1, channels=20)
+    game.action_places = np.random.default_rng(0).permutation(game.num_actions)
+    module = ResNet(game.observation_shape, game.num_actions, config, action_places=game.action_places)
+    compare(TorchNet(game, with_random_weights(module)), game, 100, tmp_path)
 
 
 class Perceptron(nn.Module):

@@ -21,6 +21,8 @@ ALL_TRIED = 8
 MOST_TRIED = 100
 """Outcomes of one die that are tried, at most."""
 MOST_PLAYERS = 8
+MOST_PLANES = 4096
+"""A policy has no more of them."""
 
 
 def _is_size(value: Any) -> bool:
@@ -63,6 +65,10 @@ class Laws(PositionLaws):
         law = "`history_words` must be a whole number below `state_words`"
         self.must(kept == 0 or (_is_size(kept) and kept < self.game.state_words), law)
         self.must(room is None or _is_size(room), "`mean_legal` must be None or a whole number above 0")
+        places, most = self.game.action_places, MOST_PLANES * math.prod(self.game.observation_shape[1:])
+        law = f"`action_places` must be None, or for each action another whole number from 0 to {most - 1}"
+        are_places = places is None or sorted(set(np.ravel(places)) & set(range(most))) == sorted(np.ravel(places))
+        self.must(are_places and (places is None or np.shape(places) == (self.game.num_actions,)), law)
         players = self.game.num_players
         self.must(_is_size(players) and players <= MOST_PLAYERS, f"`num_players` must be 1 to {MOST_PLAYERS}")
         there = {name: getattr(rules, name) is not None for name in ("terminal_value", "returns")}

@@ -44,11 +44,12 @@ class Rows:
     channels: int
     shape: tuple[int, ...]
     """The tensor's shape without the batch; its numbers go channel by channel."""
+    chosen: tuple[int, ...] = ()
+    """If not empty, the tensor has only these of the numbers, in this order."""
 
-    def place(self, index: int) -> tuple[int, int]:
-        """The cell and the channel of number `index` of the tensor."""
-        channel, cell = divmod(index, self.cells)
-        return cell, channel
+    def places(self) -> list[tuple[int, int]]:
+        """The cell and the channel of each number of the tensor."""
+        return [divmod(i, self.cells)[::-1] for i in self.chosen or range(self.cells * self.channels)]
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class LayerProgram:
             if layer.residual is not None:
                 sums += tensors[layer.residual.number]
             tensors.append([sums, np.maximum(sums, 0), np.tanh(sums)][layer.activation])
-        return tensors[self.policy.number].T.ravel(), tensors[self.value.number].T.ravel()
+        logits, values = ([tensors[rows.number][at] for at in rows.places()] for rows in (self.policy, self.value))
+        return np.array(logits), np.array(values)
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,10 @@ class _LayerWriter:
         word, shape = name.partition(".")[0], whole[1:]
         if word in RESHAPES and isinstance(args[0], _Value) and whole[:1] == (1,):
             return replace(self.values[args[0].number], shape=shape)
+        if word == "index_select" and isinstance(args[0], _Value) and isinstance(args[2], Tensor):
+            x = self.values[args[0].number]
+            if len(x.shape) == len(shape) == 1 and not x.chosen:
+                return replace(x, shape=shape, chosen=tuple(args[2].tolist()))
         plain = word.removesuffix("_")  # relu_ works in place
         if plain in ("mul", "add") and not isinstance(args[0], _Value):
             args = args[::-1]
@@ -175,6 +181,8 @@ class _LayerWriter:
         if word != plain and not self._is_alone(args[0]):
             raise _unknown(f"{name} on a tensor that is used again")
         operands = [self.values[arg.number] if isinstance(arg, _Value) else arg for arg in args]
+        if any(isinstance(x, Rows) and x.chosen for x in operands):
+            raise _unknown(f"{name} on some numbers of a tensor")
         if plain in ACTIVATIONS:
             x = operands[0] if self._is_free(args[0]) else self._scaled(operands[0], torch.ones(operands[0].channels))
             self.layers[x.number - 1] = replace(self.layers[x.number - 1], activation=ACTIVATIONS[plain])

@@ -159,10 +159,9 @@ class _Packer:
             tall, wide,
         )  # fmt: skip
 
-    def _places_of(self, rows: Rows, count: int | None = None) -> np.ndarray:
-        """`int64[count + 1, 2]`: place and width of the tensor, then cell and channel of each of its first numbers."""
-        numbers = range(rows.cells * rows.channels if count is None else count)
-        return np.array([(self._starts[rows.number], _up(rows.channels)), *map(rows.place, numbers)], np.int64)
+    def _places_of(self, rows: Rows) -> np.ndarray:
+        """`int64[n + 1, 2]`: place and width of the tensor, then cell and channel of each of its n numbers."""
+        return np.array([(self._starts[rows.number], _up(rows.channels)), *rows.places()], np.int64)
 
 
 def _add(arrays: list[np.ndarray], array: np.ndarray) -> int:
