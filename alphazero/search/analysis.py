@@ -20,7 +20,16 @@ from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import QUIET, Evaluate, SearchConfig, SearchResult
 from alphazero.search.placement import on_processor
-from alphazero.search.tree import BETWEEN, ILLEGAL, PENDING, ROOT, UNPROVEN, UNVISITED, Tree
+from alphazero.search.tree import (
+    BETWEEN,
+    PENDING,
+    ROOT,
+    UNPROVEN,
+    UNVISITED,
+    Tree,
+    edges_below,
+    unpacked,
+)
 from alphazero.settings import check_range
 
 LEAVES = 8
@@ -133,7 +142,7 @@ def search_position(
     best = int(result.actions[0])
     back, values = np.argsort(own), np.atleast_1d(result.values[0])
     q = np.where(position.legal_mask, np.clip(result.q[0, back], -1.0, 1.0), np.float32(np.nan))
-    line = best, *_best_line(search.tree, int(search.tree.child[0, ROOT, best]))
+    line = best, *_best_line(search.tree, child_by(search.tree, ROOT, best))
     return Found(
         position=position, best=int(own[best]), policy=result.policy[0, back], visits=result.visit_counts[0, back],
         q=q, value=float(values[0]), values=by_player(values, position.to_play, position.game.num_players),
@@ -236,15 +245,15 @@ class Analysis:
     @property
     def simulations(self) -> int:
         """Simulations of the position so far, those of a kept subtree included."""
-        return int(self._search.tree.visits[0, ROOT].sum())
+        return int(self._search.tree.visits[edges_below(self._search.tree, 0, ROOT)].sum())
 
     def node(self, path: Sequence[int] = ()) -> TreeNode:
         """The node to which the actions of `path` lead. Raises KeyError if there is none."""
         tree, at = self._search.tree, ROOT
         for action in path:
-            if not 0 <= action < tree.child.shape[2] or tree.child[0, at, action] == UNVISITED:
+            at = child_by(tree, at, action)
+            if at == UNVISITED:
                 raise KeyError(action)
-            at = int(tree.child[0, at, action])
         exact = tree.proven[0, at] not in (UNPROVEN, PENDING)
         count = max(1, tree.node_visits[0, at])  # 0: the game is over, or the answer of the network is still to come
         value = tree.proven[0, at] if exact else np.clip(tree.node_value[0, at] / count, -1.0, 1.0)
@@ -254,18 +263,18 @@ class Analysis:
         value = values[mover]
         if tree.node_visits[0, at] == 0:
             return TreeNode(0, float(value) if exact else 0.0, values, bool(exact), ())
-        visits, priors, known = tree.visits[0, at], tree.prior[0, at], tree.action_proven[0, at]
-        legal = [int(action) for action in np.lexsort((-priors, -visits)) if priors[action] > ILLEGAL]
-        total = float(np.maximum(priors[legal], 0.0).sum()) or 1.0
+        here = edges_below(tree, 0, at)
+        visits, priors, q = tree.visits[here], tree.prior[here], tree.q[here]
+        actions, known = unpacked(tree.action[here])
+        total = float(priors.sum()) or 1.0
         edges = tuple(
             Edge(
-                action, int(visits[action]),
-                float(np.clip(tree.q[0, at, action], -1.0, 1.0)) if visits[action] else None,
-                max(0.0, float(priors[action])) / total, bool(known[action] != UNPROVEN),
+                int(actions[i]), int(visits[i]), float(np.clip(q[i], -1.0, 1.0)) if visits[i] else None,
+                float(priors[i]) / total, bool(known[i] != UNPROVEN),
             )
-            for action in legal
+            for i in np.lexsort((-priors, -visits))
         )  # fmt: skip
-        return TreeNode(int(visits[legal].sum()), float(value), values, bool(exact), edges)
+        return TreeNode(int(visits.sum()), float(value), values, bool(exact), edges)
 
     def _values(self, at: int, value: float) -> tuple[tuple[float, ...], int]:
         """The value of a node for each player, and who is to move there; in a game for up to two, with that `value`."""
@@ -288,8 +297,15 @@ class Analysis:
         """All visited actions, the best first."""
         policy, tree = self.result().policy[0], self._search.tree
         visited = sorted((edge for edge in self.node().edges if edge.visits), key=lambda edge: -policy[edge.action])
-        rest = (_best_line(tree, int(tree.child[0, ROOT, edge.action])) for edge in visited)
+        rest = (_best_line(tree, child_by(tree, ROOT, edge.action)) for edge in visited)
         return [Line(**vars(edge), moves=(edge.action, *more)) for edge, more in zip(visited, rest, strict=True)]
+
+
+def child_by(tree: Tree, node: int, action: int) -> int:
+    """The node below an action; UNVISITED if there is none."""
+    edges = edges_below(tree, 0, node)
+    found = tree.child[edges][unpacked(tree.action[edges])[0] == action]
+    return int(found[0]) if len(found) else UNVISITED
 
 
 def _best_line(tree: Tree, node: int) -> list[int]:

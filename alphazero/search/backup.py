@@ -5,59 +5,84 @@ from __future__ import annotations
 import numpy as np
 
 from alphazero.game.kernels import DIE, inlined
-from alphazero.search.selection import add_node, choose_outcome
+from alphazero.search.selection import MOST, add_node, choose_outcome, edges_of, prior_of
 from alphazero.search.tree import (
     BETWEEN,
-    ILLEGAL,
+    EDGE,
+    KNOWN_BITS,
     ONE,
     ROOT,
     SURE,
     UNPROVEN,
     UNVISITED,
     ZERO,
+    known_of,
     rounded_product,
+    set_known,
 )
 
 TINY, HUGE = np.float32(1e-30), np.float32(1e30)
 
 
 @inlined
+def add_edge(tree, edge, action, prior):
+    """Writes a new edge."""
+    tree.action[edge] = (action << KNOWN_BITS) | (np.int64(UNPROVEN) + 1)
+    tree.prior[edge] = prior
+    tree.visits[edge] = 0
+    tree.q[edge] = ZERO
+    tree.child[edge] = UNVISITED
+
+
+@inlined
+def give_edges(tree, b, node, end):
+    """Gives a node the edges from the first unused one to `end`."""
+    first = tree.next_edge[b]
+    tree.first_edge[b, node], tree.num_edges[b, node] = first, (end - first) // EDGE
+    tree.next_edge[b] = end
+
+
+@inlined
+def end_of_edges(tree, b):
+    """The end of the memory of a tree's edges."""
+    return (b + 1) * EDGE * tree.edges.shape[1]
+
+
+@inlined
 def expand(tree, b, node, legal_mask, prior, value, exponent):
     """Opens a node: the weights `prior float32[A]` of the legal actions are scaled to sum to 1.
 
-    They are then raised to `exponent` (float64) and scaled to sum to 1 again.
+    They are then raised to `exponent` (float64) and scaled to sum to 1 again. Where there is no room for the edges, the
+    node has none: walks end there, and its value stays that of its evaluation.
     """
-    total, allowed, unit = ZERO, 0, ONE
+    if node == ROOT:
+        tree.next_edge[b] = end_of_edges(tree, b - 1)
+    first = end = tree.next_edge[b] & MOST
+    total, unit, most = ZERO, ONE, end_of_edges(tree, b)
     for action in range(len(prior)):
         if legal_mask[action]:
+            if end == most:
+                end = first
+                break
             total += prior[action]
-            allowed += 1
+            add_edge(tree, end, action, prior[action])
+            end += EDGE
+    give_edges(tree, b, node, end)
+    allowed, edges = (end - first) // EDGE, range(first, end, EDGE)
     if not TINY < total < HUGE:  # the sum, or one over it, may be outside the range of float32: count in other units
         unit = HUGE if total < HUGE else TINY
         total = ZERO
-        for action in range(len(prior)):
-            if legal_mask[action]:
-                total += rounded_product(prior[action], unit)
+        for edge in edges:
+            total += rounded_product(tree.prior[edge], unit)
     scale = ONE / total if total > ZERO else ZERO
-    for action in range(tree.prior.shape[2]):  # a die may have more outcomes than there are actions
-        if action >= len(prior) or not legal_mask[action]:
-            tree.prior[b, node, action] = ILLEGAL
-        elif total > ZERO:
-            tree.prior[b, node, action] = prior[action] * unit * scale
-        else:
-            tree.prior[b, node, action] = ONE / np.float32(allowed)
-        tree.visits[b, node, action] = 0
-        tree.q[b, node, action] = ZERO
-        tree.child[b, node, action] = UNVISITED
-        tree.action_proven[b, node, action] = UNPROVEN
+    for edge in edges:
+        tree.prior[edge] = tree.prior[edge] * unit * scale if total > ZERO else ONE / np.float32(allowed)
     if exponent != 1.0:
         raised = 0.0
-        for action in range(len(prior)):
-            if legal_mask[action]:
-                raised += float(tree.prior[b, node, action]) ** exponent
-        for action in range(len(prior)):
-            if legal_mask[action]:
-                tree.prior[b, node, action] = np.float32(float(tree.prior[b, node, action]) ** exponent / raised)
+        for edge in edges:
+            raised += float(tree.prior[edge]) ** exponent
+        for edge in edges:
+            tree.prior[edge] = np.float32(float(tree.prior[edge]) ** exponent / raised)
     tree.raw_value[b, node] = tree.node_value[b, node] = value
     tree.node_visits[b, node] = ONE
     tree.visited_prior[b, node] = ZERO
@@ -66,14 +91,16 @@ def expand(tree, b, node, legal_mask, prior, value, exponent):
 
 @inlined
 def open_die(tree, b, node, probabilities):
-    """Opens a node where a die is due; nobody has evaluated it, so it has no visits yet."""
-    for outcome in range(tree.prior.shape[2]):
-        due = outcome < len(probabilities) and probabilities[outcome] > ZERO
-        tree.prior[b, node, outcome] = probabilities[outcome] if due else ILLEGAL
-        tree.visits[b, node, outcome] = 0
-        tree.q[b, node, outcome] = ZERO
-        tree.child[b, node, outcome] = UNVISITED
-        tree.action_proven[b, node, outcome] = UNPROVEN
+    """Opens a node where a die is due; nobody has evaluated it, so it has no visits yet. Without room a search ends."""
+    end = tree.next_edge[b]
+    for outcome in range(len(probabilities)):
+        if probabilities[outcome] > ZERO:
+            if end == end_of_edges(tree, b):
+                tree.remaining[b] = 0
+                break
+            add_edge(tree, end, outcome, probabilities[outcome])
+            end += EDGE
+    give_edges(tree, b, node, end)
     tree.raw_value[b, node] = tree.node_value[b, node] = tree.node_visits[b, node] = tree.visited_prior[b, node] = ZERO
     for seat in range(tree.gains.shape[1]):
         tree.seat_values[b, node, seat] = tree.seat_sums[b, node, seat] = ZERO
@@ -89,47 +116,47 @@ def go_on(tree, b, i, walks):
     open_die(tree, b, die, walks.chances[i])
     walks.leaves[i] = walks.parents[i] = -1
     if tree.remaining[b] > 0:
-        add_node(tree, b, die, choose_outcome(tree, b, die, walks.chances.shape[1]), i, walks)
+        add_node(tree, b, die, choose_outcome(tree, b, die), i, walks)
 
 
 @inlined
 def settle_die(tree, b, node):
     """The exact value of a node where a die is due if all outcomes have the same one, else UNPROVEN."""
-    known = tree.action_proven[b, node, 0]
-    for outcome in range(tree.prior.shape[2]):
-        if tree.prior[b, node, outcome] >= ZERO and tree.action_proven[b, node, outcome] != known:
+    known = known_of(tree, tree.first_edge[b, node])
+    for edge in edges_of(tree, b, node):
+        if known_of(tree, edge) != known:
             return UNPROVEN
     return known
 
 
 @inlined
-def weigh_outcomes(tree, b, node, num_outcomes):
+def weigh_outcomes(tree, b, node):
     """The mean of the outcomes that a die has shown, by their probabilities.
 
     The mean of all visits in its place would be wrong by the outcomes that came too often so far.
     """
     total, mass = ZERO, ZERO
-    for outcome in range(num_outcomes):
-        if tree.visits[b, node, outcome] > 0:
-            known = tree.action_proven[b, node, outcome]
-            value = tree.q[b, node, outcome] if known == UNPROVEN else np.float32(known)
-            total += rounded_product(tree.prior[b, node, outcome], value)
-            mass += tree.prior[b, node, outcome]
+    for edge in edges_of(tree, b, node):
+        if tree.visits[edge] > 0:
+            known = known_of(tree, edge)
+            value = tree.q[edge] if known == UNPROVEN else np.float32(known)
+            total += rounded_product(tree.prior[edge], value)
+            mass += tree.prior[edge]
     return total / mass
 
 
 @inlined
-def weigh_actions(tree, b, node, num_actions):
+def weigh_actions(tree, b, node):
     """The mean of the node's evaluation and of the visits of the action that has most of them.
 
     A game with dice has many plies of one player in a row, and the visits of worse actions at each of them would pull
     the value of the first one down.
     """
     best, most = ZERO, 0
-    for action in range(num_actions):
-        visits = tree.visits[b, node, action]
-        if visits > most or (visits == most and visits > 0 and tree.q[b, node, action] > best):
-            best, most = tree.q[b, node, action], visits
+    for edge in edges_of(tree, b, node):
+        visits = tree.visits[edge]
+        if visits > most or (visits == most and visits > 0 and tree.q[edge] > best):
+            best, most = tree.q[edge], visits
     best = max(min(best, ONE), -ONE)
     return (tree.raw_value[b, node] + rounded_product(np.float32(most), best)) / np.float32(1 + most)
 
@@ -138,47 +165,45 @@ def weigh_actions(tree, b, node, num_actions):
 def settle(tree, b, node):
     """The exact value of a node for the player to move if its actions prove it, else UNPROVEN."""
     best = np.int8(-1)
-    for action in range(tree.prior.shape[2]):
-        if tree.prior[b, node, action] >= ZERO:
-            known = tree.action_proven[b, node, action]
-            if known == 1:
-                return known
-            if known == UNPROVEN:
-                best = UNPROVEN
-            elif best != UNPROVEN and known > best:
-                best = known
+    for edge in edges_of(tree, b, node):
+        known = known_of(tree, edge)
+        if known == 1:
+            return known
+        if known == UNPROVEN:
+            best = UNPROVEN
+        elif best != UNPROVEN and known > best:
+            best = known
     return best
 
 
 @inlined
-def add_visit(tree, b, node, action, value):
-    """Adds one visit of an action, with `value` for the player who chooses it."""
-    visits = tree.visits[b, node, action]
+def add_visit(tree, b, node, edge, value):
+    """Adds one visit of an edge, with `value` for the player who chooses it."""
+    visits = tree.visits[edge]
     if visits == 0:
-        prior = tree.root_prior[b, action] if node == ROOT else tree.prior[b, node, action]
-        tree.visited_prior[b, node] += prior
-    tree.visits[b, node, action] = visits + 1
+        tree.visited_prior[b, node] += prior_of(tree, b, node, edge)
+    tree.visits[edge] = visits + 1
     tree.node_visits[b, node] += ONE
     tree.node_value[b, node] += value
-    if tree.action_proven[b, node, action] == UNPROVEN:
-        tree.q[b, node, action] += (value - tree.q[b, node, action]) / np.float32(visits + 1)
+    if known_of(tree, edge) == UNPROVEN:
+        tree.q[edge] += (value - tree.q[edge]) / np.float32(visits + 1)
 
 
 @inlined
-def finish_visit(tree, b, node, action, child, value):
+def finish_visit(tree, b, node, edge, child, value):
     """Gives `value` to a visit that `selection.announce_visit` has counted."""
     tree.in_flight[b, child] -= 1
-    visits = tree.visits[b, node, action] - tree.in_flight[b, child]
+    visits = tree.visits[edge] - tree.in_flight[b, child]
     tree.node_visits[b, node] += ONE
     tree.node_value[b, node] += value
-    if tree.action_proven[b, node, action] == UNPROVEN:
-        before = tree.q[b, node, action] if visits > 1 else ZERO
-        tree.q[b, node, action] = before + (value - before) / np.float32(visits)
+    if known_of(tree, edge) == UNPROVEN:
+        before = tree.q[edge] if visits > 1 else ZERO
+        tree.q[edge] = before + (value - before) / np.float32(visits)
 
 
 @inlined
 def backup(tree, b, leaf, value, settings):
-    """Adds `value`, which is for the player to move at `leaf`, to every action between the leaf and the root.
+    """Adds `value`, which is for the player to move at `leaf`, to every edge between the leaf and the root.
 
     This is the only place that changes the sign: from child to parent, where `to_play` differs. A proven child may
     prove its parent, which then backs up its exact value (MCTS-Solver, Winands et al. 2008). With several leaves a
@@ -188,30 +213,27 @@ def backup(tree, b, leaf, value, settings):
     node = leaf
     exact = settings.prove and tree.proven[b, leaf] < UNPROVEN
     while node != ROOT:
-        parent, action = tree.parent[b, node], tree.action[b, node]
+        parent, edge = tree.parent[b, node], tree.edge[b, node]
         if (tree.to_play[b, parent] ^ tree.to_play[b, node]) & 1:
             value = -value
         die, before = tree.to_play[b, parent] >= DIE, tree.node_value[b, parent]
         if settings.leaves_per_step > 1:
-            finish_visit(tree, b, parent, action, node, value)
+            finish_visit(tree, b, parent, edge, node, value)
         else:
-            add_visit(tree, b, parent, action, value)
+            add_visit(tree, b, parent, edge, value)
         if exact:
-            tree.action_proven[b, parent, action] = np.int8(value)
-            tree.q[b, parent, action] = SURE * value
+            set_known(tree, edge, np.int8(value))
+            tree.q[edge] = SURE * value
             known = settle_die(tree, b, parent) if die else settle(tree, b, parent)
             exact = known != UNPROVEN
             if exact:
                 tree.proven[b, parent] = known
                 value = np.float32(known)
         if settings.alone and not die:
-            tree.lowest[b] = min(tree.lowest[b], tree.q[b, parent, action])
-            tree.highest[b] = max(tree.highest[b], tree.q[b, parent, action])
+            tree.lowest[b] = min(tree.lowest[b], tree.q[edge])
+            tree.highest[b] = max(tree.highest[b], tree.q[edge])
         if settings.dice and not exact:
-            if die:
-                mean = weigh_outcomes(tree, b, parent, settings.num_outcomes)
-            else:
-                mean = weigh_actions(tree, b, parent, settings.num_actions)
+            mean = weigh_outcomes(tree, b, parent) if die else weigh_actions(tree, b, parent)
             tree.node_value[b, parent] = rounded_product(tree.node_visits[b, parent], mean)
             value = tree.node_value[b, parent] - before
         node = parent
@@ -243,26 +265,25 @@ def settle_seats(tree, b, node, player):
     gets 1 has won alone, so the first such action decides.
     """
     best, equal, unknown = np.float32(-np.inf), 0, False
-    for action in range(tree.prior.shape[2]):
-        if tree.prior[b, node, action] >= ZERO:
-            child = tree.child[b, node, action]
-            if child == UNVISITED or tree.proven[b, child] != BETWEEN:
-                unknown = True
-            elif player < DIE:
-                value = tree.seat_values[b, child, player]
-                if value > best:
-                    best, equal = value, 0
-                equal += 1 if value == best else 0
+    for edge in edges_of(tree, b, node):
+        child = tree.child[edge]
+        if child == UNVISITED or tree.proven[b, child] != BETWEEN:
+            unknown = True
+        elif player < DIE:
+            value = tree.seat_values[b, child, player]
+            if value > best:
+                best, equal = value, 0
+            equal += 1 if value == best else 0
     if unknown and best < ONE:
         return False
     share = ONE if best >= ONE or player >= DIE else ONE / np.float32(equal)
     for seat in range(tree.gains.shape[1]):
         total = ZERO
-        for action in range(tree.prior.shape[2]):
-            child = tree.child[b, node, action]
-            if tree.prior[b, node, action] >= ZERO and child != UNVISITED and tree.proven[b, child] == BETWEEN:
+        for edge in edges_of(tree, b, node):
+            child = tree.child[edge]
+            if child != UNVISITED and tree.proven[b, child] == BETWEEN:
                 if player >= DIE:
-                    total += rounded_product(tree.prior[b, node, action], tree.seat_values[b, child, seat])
+                    total += rounded_product(tree.prior[edge], tree.seat_values[b, child, seat])
                 elif tree.seat_values[b, child, player] == best:
                     total += rounded_product(share, tree.seat_values[b, child, seat])
                     if best >= ONE:
@@ -275,20 +296,19 @@ def settle_seats(tree, b, node, player):
 def weigh_seats(tree, b, node, player, settings):
     """`weigh_outcomes` or `weigh_actions` for each player: `gains` becomes what the sums of the node have grown by."""
     best, most = -1, 0
-    for action in range(tree.prior.shape[2]):
-        visits = tree.visits[b, node, action]
-        if visits > most or (visits == most and visits > 0 and tree.q[b, node, action] > tree.q[b, node, best]):
-            best, most = action, visits
+    for edge in edges_of(tree, b, node):
+        visits = tree.visits[edge]
+        if visits > most or (visits == most and visits > 0 and tree.q[edge] > tree.q[best]):
+            best, most = edge, visits
     for seat in range(tree.gains.shape[1]):
         total, mass = ZERO, ZERO
         if player >= DIE:
-            for outcome in range(tree.prior.shape[2]):
-                if tree.visits[b, node, outcome] > 0:
-                    prior = tree.prior[b, node, outcome]
-                    total += rounded_product(prior, seat_mean(tree, b, tree.child[b, node, outcome], seat))
-                    mass += prior
+            for edge in edges_of(tree, b, node):
+                if tree.visits[edge] > 0:
+                    total += rounded_product(tree.prior[edge], seat_mean(tree, b, tree.child[edge], seat))
+                    mass += tree.prior[edge]
         else:
-            mean = seat_mean(tree, b, tree.child[b, node, best], seat)
+            mean = seat_mean(tree, b, tree.child[best], seat)
             total = tree.seat_values[b, node, seat] + rounded_product(np.float32(most), mean)
             mass = np.float32(1 + most)
         grown = rounded_product(tree.node_visits[b, node], total / mass)
@@ -300,28 +320,28 @@ def weigh_seats(tree, b, node, player, settings):
 def backup_seats(tree, b, leaf, settings):
     """`backup` in a game for more than two (max^n, Luckhardt and Irani 1986): each player's number goes to the root.
 
-    An action counts the one of the player who chooses it.
+    An edge counts the one of the player who chooses it.
     """
     node, gains = leaf, tree.gains[b]
     for seat in range(len(gains)):
         gains[seat] = tree.seat_values[b, leaf, seat]
     while node != ROOT:
-        parent, action = tree.parent[b, node], tree.action[b, node]
+        parent, edge = tree.parent[b, node], tree.edge[b, node]
         player = tree.to_play[b, parent]
         own = player - DIE if player >= DIE else player
         if settings.leaves_per_step > 1:
-            finish_visit(tree, b, parent, action, node, gains[own])
+            finish_visit(tree, b, parent, edge, node, gains[own])
         else:
-            add_visit(tree, b, parent, action, gains[own])
+            add_visit(tree, b, parent, edge, gains[own])
         for seat in range(len(gains)):
             tree.seat_sums[b, parent, seat] += gains[seat]
         exact = settings.prove and tree.proven[b, node] == BETWEEN  # perhaps by another walk under way at the same time
         if exact:
             value = tree.seat_values[b, node, own]
-            tree.q[b, parent, action] = value
+            tree.q[edge] = value
             if value >= ONE and player < DIE:
-                tree.action_proven[b, parent, action] = 1
-                tree.q[b, parent, action] = SURE
+                set_known(tree, edge, 1)
+                tree.q[edge] = SURE
             exact = settle_seats(tree, b, parent, player)
             if exact:
                 tree.proven[b, parent] = BETWEEN
@@ -337,8 +357,8 @@ def backup_seats(tree, b, leaf, settings):
 def undo(tree, b, node):
     """Removes the visits of a walk that ended at a pending node."""
     while node != ROOT:
-        parent, action = tree.parent[b, node], tree.action[b, node]
-        tree.visits[b, parent, action] -= 1  # the pending walk itself is still counted, so at least 1 is left
+        parent, edge = tree.parent[b, node], tree.edge[b, node]
+        tree.visits[edge] -= 1  # the pending walk itself is still counted, so at least 1 is left
         tree.in_flight[b, node] -= 1
         node = parent
 
@@ -367,9 +387,9 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         undo(tree, b, -2 - leaf)
         return 0
     evaluated = 0
-    if walks.parents[i] < 0:  # not new, and proven before
+    if walks.parents[i] < 0:  # not new: proven before, or without edges
         known = tree.proven[b, leaf]
-        value = tree.raw_value[b, leaf] if known == BETWEEN else np.float32(known)
+        value = np.float32(known) if known < UNPROVEN else tree.raw_value[b, leaf]
     elif walks.terminal[i]:
         value = tree.raw_value[b, leaf] = walks.results[i, 0] + gained(tree, b, leaf, settings)
         tree.proven[b, leaf] = np.int8(value) if value == np.float32(np.int8(value)) else BETWEEN

@@ -36,8 +36,11 @@ class CudaMemory(Memory):
         self._torch.cuda.current_stream().synchronize()  # other streams use it from now on
         return cuda.as_cuda_array(memory).view(kind).reshape(shape)
 
-    def part(self, array: Any, at: int | slice) -> Any:
-        return cuda.as_cuda_array(_Part(array, at))
+    def part(self, words: Any, kind: np.dtype[Any], at: int) -> Any:
+        return cuda.as_cuda_array(_View(words, kind, 4 * at, words.shape[:2], words.strides[:2]))
+
+    def tail(self, words: Any, kind: np.dtype[Any], at: int) -> Any:
+        return cuda.as_cuda_array(_View(words, kind, 4 * at, (words.size - at,), None))
 
     def wait(self) -> None:
         """Waits for the GPU; memory that is no longer used is freed."""
@@ -85,20 +88,17 @@ def open_cuda() -> CudaMemory | SimulatedMemory:
     return SimulatedMemory() if SIMULATED else CudaMemory()
 
 
-class _Part:
-    """`array[:, :, at]` of an array on the GPU, for `as_cuda_array`.
+class _View:
+    """A view of an array on the GPU, from byte `at` on, for `as_cuda_array`.
 
     numba's own slicing makes a Python object for every row, which takes half a minute for a large tree.
     """
 
-    def __init__(self, array: Any, at: int | slice):
-        like = np.lib.stride_tricks.as_strided(np.empty(1, array.dtype), array.shape, array.strides)[:, :, at]
-        first = at.start if isinstance(at, slice) else at
-        whole = array.__cuda_array_interface__
-        address = whole["data"][0] + first * array.strides[2]
-        self.array = array  # keeps the memory
+    def __init__(self, words: Any, kind: np.dtype[Any], at: int, shape: tuple[int, ...], strides: Any):
+        self.words = words  # keeps the memory
+        whole = words.__cuda_array_interface__
         self.__cuda_array_interface__ = whole | {
-            "shape": like.shape, "strides": like.strides, "data": (address, False)
+            "shape": shape, "strides": strides, "typestr": kind.str, "data": (whole["data"][0] + at, False)
         }  # fmt: skip
 
 

@@ -104,8 +104,6 @@ class SearchConfig:
             dice=None,
             alone=None,
             seats=None,
-            num_actions=0,
-            num_outcomes=0,
             points_word=-1,
             value_of_point=np.float32(0.0),
         )
@@ -120,8 +118,6 @@ class SearchConfig:
             dice=True if dice else None,
             alone=alone if dice or alone else None,  # all games with dice share their code
             seats=True if game.value_shape else None,
-            num_actions=game.num_actions,
-            num_outcomes=game.num_outcomes,
             points_word=-1 if game.points_word is None else game.points_word,
             value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )

@@ -9,8 +9,20 @@ import numpy as np
 from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 from alphazero.search.backup import seat_mean
-from alphazero.search.selection import complete_q, gumbel_score, spread_out
-from alphazero.search.tree import BETWEEN, ILLEGAL, ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
+from alphazero.search.selection import complete_q, edges_of, gumbel_score, spread_out
+from alphazero.search.tree import (
+    BETWEEN,
+    EDGE,
+    ONE,
+    PENDING,
+    ROOT,
+    UNPROVEN,
+    UNVISITED,
+    ZERO,
+    action_of,
+    known_of,
+    rounded_product,
+)
 
 TIE_BREAK = 1e-3
 """Logits that differ by less count as a tie."""
@@ -18,7 +30,7 @@ TIE_BREAK = 1e-3
 
 @inlined
 def copy_node(tree, b, source, target):
-    """Copies a node without its links to children."""
+    """Copies a node with its edges, which come behind those in use, but without their links to children."""
     for word in range(tree.states.shape[2]):
         tree.states[b, target, word] = tree.states[b, source, word]
     tree.to_play[b, target] = tree.to_play[b, source]
@@ -27,16 +39,28 @@ def copy_node(tree, b, source, target):
     tree.node_visits[b, target] = tree.node_visits[b, source]
     tree.node_value[b, target] = tree.node_value[b, source]
     tree.visited_prior[b, target] = tree.visited_prior[b, source]
-    tree.action[b, target] = tree.action[b, source]
-    for action in range(tree.prior.shape[2]):
-        tree.prior[b, target, action] = tree.prior[b, source, action]
-        tree.visits[b, target, action] = tree.visits[b, source, action]
-        tree.q[b, target, action] = tree.q[b, source, action]
-        tree.action_proven[b, target, action] = tree.action_proven[b, source, action]
-        tree.child[b, target, action] = UNVISITED
+    tree.edge[b, target] = tree.edge[b, source]
+    edge = tree.next_edge[b]
+    edges = edges_of(tree, b, source)
+    tree.first_edge[b, target], tree.num_edges[b, target] = edge, len(edges)
+    for before in edges:
+        tree.prior[edge], tree.visits[edge], tree.q[edge] = tree.prior[before], tree.visits[before], tree.q[before]
+        tree.action[edge] = tree.action[before]
+        tree.child[edge] = UNVISITED
+        edge += EDGE
+    tree.next_edge[b] = edge
     for seat in range(tree.gains.shape[1]):
         tree.seat_values[b, target, seat] = tree.seat_values[b, source, seat]
         tree.seat_sums[b, target, seat] = tree.seat_sums[b, source, seat]
+
+
+@inlined
+def find_edge(tree, b, action):
+    """The root's edge of an action; -1 if it has none."""
+    for edge in edges_of(tree, b, ROOT):
+        if action_of(tree, edge) == action:
+            return edge
+    return -1
 
 
 @inlined
@@ -44,12 +68,16 @@ def move_root(tree, b, action, state, to_play, num_kept, new_index):
     """Makes the root's child by `action` the new root of tree `b`; keeps at most `num_kept` of its nodes.
 
     With action -1, or if there is no such child, the tree is emptied: its root is then `state uint64[K]`, `to_play`,
-    and pending. Nodes come after their parents, so one pass moves them in place. If there is not enough room, the
-    youngest nodes are dropped; a walk that comes by opens them again. `new_index int32[N]` is scratch space.
+    and pending. Nodes come after their parents, and their edges in the order of the nodes, so one pass moves them in
+    place. If there is not enough room, the youngest nodes are dropped, and so are those without edges whose game goes
+    on; a walk that comes by opens them again. `new_index int32[N]` is scratch space.
     """
-    root = tree.child[b, ROOT, action] if action >= 0 and tree.size[b] > 0 else UNVISITED
-    if root == UNVISITED:
+    start = b * EDGE * tree.edges.shape[1]
+    at = find_edge(tree, b, action) if action >= 0 and tree.size[b] > 0 else -1
+    root = tree.child[at] if at >= 0 else UNVISITED
+    if root == UNVISITED or tree.num_edges[b, root] == 0:
         tree.size[b] = 1
+        tree.num_edges[b, ROOT] = 0
         for word in range(len(state)):
             tree.states[b, ROOT, word] = state[word]
         tree.to_play[b, ROOT] = to_play
@@ -58,15 +86,21 @@ def move_root(tree, b, action, state, to_play, num_kept, new_index):
     for node in range(root):
         new_index[node] = UNVISITED
     new_index[root] = ROOT
+    for node in range(1, tree.size[b]):  # from here on they are counted from the parent's first one
+        tree.edge[b, node] -= tree.first_edge[b, tree.parent[b, node]]
+    tree.next_edge[b] = start
     copy_node(tree, b, root, ROOT)
-    kept = 1
+    kept, end = 1, start + EDGE * (tree.edges.shape[1] * num_kept // tree.proven.shape[1])
     for node in range(root + 1, tree.size[b]):
         parent = new_index[tree.parent[b, node]]
         new_index[node] = UNVISITED
-        if parent != UNVISITED and kept < num_kept:
+        closed = tree.proven[b, node] == UNPROVEN and tree.num_edges[b, node] == 0
+        fits = kept < num_kept and tree.next_edge[b] + EDGE * tree.num_edges[b, node] <= end
+        if parent != UNVISITED and fits and not closed:
             copy_node(tree, b, node, kept)
             tree.parent[b, kept] = parent
-            tree.child[b, parent, tree.action[b, kept]] = kept
+            tree.edge[b, kept] += tree.first_edge[b, parent]
+            tree.child[tree.edge[b, kept]] = kept
             new_index[node] = kept
             kept += 1
     tree.size[b] = kept
@@ -82,63 +116,56 @@ def prepare_root(tree, b, budget, seed, game, ply, settings):
     """
     tree.budget[b] = tree.remaining[b] = budget
     tree.lowest[b], tree.highest[b] = np.float32(np.inf), np.float32(-np.inf)
-    noise_fraction = settings.noise_fraction
-    prior, target = tree.prior[b, ROOT], tree.root_prior[b]
-    allowed, total, noise_sum = 0, 0.0, 0.0
+    noise_fraction, allowed = settings.noise_fraction, tree.num_edges[b, ROOT]
+    first, target = tree.first_edge[b, ROOT], tree.root_prior[b]
+    total, noise_sum = 0.0, 0.0
     tree.visited_prior[b, ROOT] = ZERO
     noise_key = make_key(seed, game, ply, ROOT_NOISE)
     gumbel_key = make_key(seed, game, ply, ROOT_GUMBEL)
-    for action in range(len(prior)):
-        if prior[action] >= ZERO:
-            allowed += 1
-            total += float(prior[action])
+    for edge in edges_of(tree, b, ROOT):
+        total += float(tree.prior[edge])
     concentration = settings.noise_total / allowed
-    for action in range(len(prior)):
-        target[action] = ILLEGAL
-        if prior[action] >= ZERO:
-            target[action] = np.float32(float(prior[action]) / total)
+    for i in range(allowed):
+        target[i] = np.float32(float(tree.prior[first + EDGE * i]) / total)
     if noise_fraction > ZERO:
         noise = tree.root_gumbel[b]  # serves as scratch space here
-        for action in range(len(prior)):
-            if prior[action] >= ZERO:
-                noise[action] = np.float32(gamma(combine(noise_key, action), concentration))
-                noise_sum += float(noise[action])
+        for i in range(allowed):
+            action = action_of(tree, first + EDGE * i)
+            noise[i] = np.float32(gamma(combine(noise_key, action), concentration))
+            noise_sum += float(noise[i])
         if noise_sum == 0.0:  # the concentration is so small that all shares underflow: one action gets everything
-            chosen = int(uniform(noise_key, len(prior)) * allowed)
-            for action in range(len(prior)):
-                if prior[action] >= ZERO:
-                    noise[action] = ONE if chosen == 0 else ZERO
-                    chosen -= 1
+            chosen = int(uniform(noise_key, len(target)) * allowed)
+            for i in range(allowed):
+                noise[i] = ONE if i == chosen else ZERO
             noise_sum = 1.0
-        for action in range(len(prior)):
-            if prior[action] >= ZERO:
-                share = noise[action] / np.float32(noise_sum)
-                kept = rounded_product(ONE - noise_fraction, target[action])
-                target[action] = kept + rounded_product(noise_fraction, share)
-    for action in range(len(prior)):
-        if prior[action] >= ZERO:
-            draw = gumbel(gumbel_key, action) if settings.draws_gumbel else TIE_BREAK * uniform(gumbel_key, action)
-            tree.root_gumbel[b, action] = np.float32(draw)
-    for action in range(len(prior)):
-        if tree.visits[b, ROOT, action] > 0:
-            tree.visited_prior[b, ROOT] += target[action]
+        for i in range(allowed):
+            share = noise[i] / np.float32(noise_sum)
+            kept = rounded_product(ONE - noise_fraction, target[i])
+            target[i] = kept + rounded_product(noise_fraction, share)
+    for i in range(allowed):
+        edge = first + EDGE * i
+        action = action_of(tree, edge)
+        draw = gumbel(gumbel_key, action) if settings.draws_gumbel else TIE_BREAK * uniform(gumbel_key, action)
+        tree.root_gumbel[b, i] = np.float32(draw)
+        if tree.visits[edge] > 0:
+            tree.visited_prior[b, ROOT] += target[i]
 
 
 @inlined
-def mark_candidates(prior, proven, marks):
-    """Writes 1 into `marks float32[A]` for every action worth playing, else 0.
+def mark_candidates(tree, b, marks):
+    """Writes 1 into `marks float32[n]` for every one of the root's n edges worth playing, else 0.
 
     Proven losses are not, unless all actions are lost. If an action is proven to win, only such actions are.
     """
-    best = -1
-    for action in range(len(prior)):
-        if prior[action] >= ZERO:
-            # an unproven action is no sure win: rank it with the draws
-            best = max(best, 0 if proven[action] == UNPROVEN else proven[action])
-    for action in range(len(prior)):
-        known = 0 if proven[action] == UNPROVEN else proven[action]
+    best, first = -1, tree.first_edge[b, ROOT]
+    for edge in edges_of(tree, b, ROOT):
+        known = known_of(tree, edge)
+        best = max(best, 0 if known == UNPROVEN else known)  # unproven is no sure win: it ranks with draws
+    for i in range(len(marks)):
+        known = known_of(tree, first + EDGE * i)
+        known = 0 if known == UNPROVEN else known
         worthy = known == 1 if best == 1 else known != -1 or best == -1
-        marks[action] = ONE if prior[action] >= ZERO and worthy else ZERO
+        marks[i] = ONE if worthy else ZERO
 
 
 @inlined
@@ -205,21 +232,24 @@ def improved_value(policy, q):
 def read_root(tree, b, settings, visit_counts, policy, q, values):
     """Reads a search; returns the best action.
 
-    Writes `visit_counts int32[A]`, the policy target `policy float32[A]`, the completed `q float32[A]`, and the root's
-    value, exact if proven: `values float32[V]`, first that of the mover.
+    Writes `visit_counts int32[A]`, the policy target `policy float32[A]`, `q float32[A]` completed by
+    that of an unvisited action, and the root's value, exact if proven: `values float32[V]`, first that of the mover.
     """
-    prior, visits, proven = tree.prior[b, ROOT], tree.visits[b, ROOT], tree.action_proven[b, ROOT]
+    count, first = tree.num_edges[b, ROOT], tree.first_edge[b, ROOT]
+    edges = slice(first, first + EDGE * count, EDGE)
+    prior, visits = tree.prior[edges], tree.visits[edges]
     exact = tree.proven[b, ROOT] != UNPROVEN
-    complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
-    for action in range(len(prior)):
-        visit_counts[action] = visits[action]
-    mark_candidates(prior, proven, policy)
+    for i in range(count):
+        visit_counts[i] = visits[i]
+    unvisited = complete_q(tree, b, prior, q)
+    by_action, q_by_action, policy, q = policy, q, policy[:count], q[:count]
+    mark_candidates(tree, b, policy)
     value = tree.node_value[b, ROOT] / tree.node_visits[b, ROOT]
     if settings.max_considered > 0:
         spread_out(tree, b, q, settings)
         best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], settings, policy)
         if settings.alone:  # the values themselves again
-            complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
+            complete_q(tree, b, prior, q)
         # halving first visits bad actions as often as good ones, so the mean of all visits misleads
         value = improved_value(policy, q)
     else:
@@ -229,7 +259,27 @@ def read_root(tree, b, settings, visit_counts, policy, q, values):
     values[0] = np.float32(tree.proven[b, ROOT]) if exact else value
     if settings.seats:
         read_seats(tree, b, settings, policy, values)
-    return best
+    give_to_actions(tree, b, visit_counts, 0)
+    give_to_actions(tree, b, by_action, ZERO)
+    give_to_actions(tree, b, q_by_action, unvisited)
+    return action_of(tree, first + EDGE * best)
+
+
+@inlined
+def give_to_actions(tree, b, row, other):
+    """Moves the numbers of the root's edges, which begin `row`, to the places of their actions; others get `other`.
+
+    The last one comes first, as no action has a smaller number than its edge.
+    """
+    end = len(row)
+    for i in range(tree.num_edges[b, ROOT] - 1, -1, -1):
+        action = action_of(tree, tree.first_edge[b, ROOT] + EDGE * i)
+        row[action] = row[i]
+        for empty in range(action + 1, end):
+            row[empty] = other
+        end = action
+    for empty in range(end):
+        row[empty] = other
 
 
 @inlined
@@ -239,16 +289,17 @@ def read_seats(tree, b, settings, policy, values):
     With sequential halving it is the mean of the visited actions by the improved policy.
     """
     mass, halves = ZERO, settings.max_considered > 0 and tree.proven[b, ROOT] != BETWEEN
-    for action in range(len(policy)):
-        if tree.visits[b, ROOT, action] > 0:
-            mass += policy[action]
+    first = tree.first_edge[b, ROOT]
+    for i in range(len(policy)):
+        if tree.visits[first + EDGE * i] > 0:
+            mass += policy[i]
     for i in range(len(values)):
         seat, total = (tree.to_play[b, ROOT] + i) % len(values), ZERO
         if halves and mass > ZERO:
-            for action in range(len(policy)):
-                if tree.visits[b, ROOT, action] > 0:
-                    mean = seat_mean(tree, b, tree.child[b, ROOT, action], seat)
-                    total += rounded_product(policy[action], mean)
+            for j in range(len(policy)):
+                edge = first + EDGE * j
+                if tree.visits[edge] > 0:
+                    total += rounded_product(policy[j], seat_mean(tree, b, tree.child[edge], seat))
             values[i] = total / mass
         else:
             values[i] = seat_mean(tree, b, ROOT, seat)
@@ -267,14 +318,14 @@ def read_line(tree, b, node, line):
         if tree.to_play[b, node] >= DIE:  # nobody chooses there
             break
         best, best_worth, best_visits = -1, 0, 0
-        for action in range(tree.prior.shape[2]):
-            visits, proven = tree.visits[b, node, action], tree.action_proven[b, node, action]
+        for edge in edges_of(tree, b, node):
+            visits, proven = tree.visits[edge], known_of(tree, edge)
             worth = 0 if proven == UNPROVEN else proven
             if visits > 0 and (best == -1 or worth > best_worth or (worth == best_worth and visits > best_visits)):
-                best, best_worth, best_visits = action, worth, visits
+                best, best_worth, best_visits = edge, worth, visits
         if best == -1:
             break
-        line[length] = best
+        line[length] = action_of(tree, best)
         length += 1
-        node = tree.child[b, node, best]
+        node = tree.child[best]
     return length

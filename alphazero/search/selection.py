@@ -8,10 +8,22 @@ import numpy as np
 
 from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import combine
-from alphazero.search.tree import ONE, PENDING, ROOT, UNPROVEN, UNVISITED, ZERO, rounded_product
+from alphazero.search.tree import (
+    EDGE,
+    ONE,
+    PENDING,
+    ROOT,
+    UNPROVEN,
+    UNVISITED,
+    ZERO,
+    action_of,
+    known_of,
+    rounded_product,
+)
 
 LEAST_SPREAD = np.float32(1e-6)
 """Values of a tree that differ by less are taken for equal."""
+MOST = (1 << 62) - 1
 HALF = np.float32(0.5)
 
 
@@ -31,34 +43,58 @@ def first_play_value(node_visits, node_value, visited_prior, fpu_reduction):
 
 
 @inlined
-def choose_by_puct(prior, visits, q, node_visits, node_value, visited_prior, c_puct, fpu_reduction):
-    """The action of highest PUCT score at one node; `prior`, `visits`, `q` are rows `[A]`."""
-    weight = c_puct * np.float32(math.sqrt(node_visits))
-    unvisited_q = first_play_value(node_visits, node_value, visited_prior, fpu_reduction)
-    best, best_score = 0, np.float32(-np.inf)
-    for action in range(len(prior)):
-        score = puct(q[action] if visits[action] > 0 else unvisited_q, prior[action], visits[action], weight)
-        if score > best_score:  # false for an illegal action: its score is -inf, or nan if c_puct is 0
-            best, best_score = action, score
+def edges_of(tree, b, node):
+    """The edges of a node."""
+    first = tree.first_edge[b, node] & MOST  # so the compiler sees that no index is negative
+    return range(first, first + EDGE * tree.num_edges[b, node], EDGE)
+
+
+@inlined
+def prior_of(tree, b, node, edge):
+    """P(s, a) of a node's edge, with noise at the root."""
+    return tree.root_prior[b, (edge - tree.first_edge[b, ROOT]) // EDGE] if node == ROOT else tree.prior[edge]
+
+
+@inlined
+def choose_by_puct(tree, b, node, c_puct, fpu_reduction):
+    """The edge of highest PUCT score at one node."""
+    visits, q = tree.visits, tree.q
+    weight = c_puct * np.float32(math.sqrt(tree.node_visits[b, node]))
+    unvisited_q = first_play_value(
+        tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node], fpu_reduction
+    )
+    best, best_score = -1, np.float32(-np.inf)
+    for edge in edges_of(tree, b, node):
+        prior = prior_of(tree, b, node, edge)
+        score = puct(q[edge] if visits[edge] > 0 else unvisited_q, prior, visits[edge], weight)
+        if score > best_score:
+            best, best_score = edge, score
     return best
 
 
 @inlined
-def complete_q(prior, visits, q, proven, raw_value, completed):
-    """Writes Q(s, a), with v_mix for unvisited actions (Danihelka et al. 2022, appendix D, equation 33)."""
-    total, mass, weighted = 0, ZERO, ZERO
-    for action in range(len(prior)):
-        if visits[action] > 0:
-            completed[action] = q[action] if proven[action] == UNPROVEN else np.float32(proven[action])
-            total += visits[action]
-            mass += prior[action]
-            weighted += rounded_product(prior[action], completed[action])
+def complete_q(tree, b, prior, completed):
+    """Writes Q(s, a) of the root's edges into `completed float32[n]`, with v_mix for unvisited ones; returns v_mix.
+
+    Danihelka et al. 2022, appendix D, equation 33. `prior float32[n]` has an entry for each edge.
+    """
+    total, mass, weighted, raw_value = 0, ZERO, ZERO, tree.raw_value[b, ROOT]
+    first = tree.first_edge[b, ROOT]
+    for i in range(len(prior)):
+        edge = first + EDGE * i
+        if tree.visits[edge] > 0:
+            known = known_of(tree, edge)
+            completed[i] = tree.q[edge] if known == UNPROVEN else np.float32(known)
+            total += tree.visits[edge]
+            mass += prior[i]
+            weighted += rounded_product(prior[i], completed[i])
     mixed = raw_value
     if mass > ZERO:
         mixed = (raw_value + np.float32(total) * weighted / mass) / np.float32(1 + total)
-    for action in range(len(prior)):
-        if visits[action] == 0:
-            completed[action] = mixed
+    for i in range(len(prior)):
+        if tree.visits[first + EDGE * i] == 0:
+            completed[i] = mixed
+    return mixed
 
 
 @inlined
@@ -105,7 +141,7 @@ def spread(tree, b, settings):
 
 @inlined
 def spread_out(tree, b, values, settings):
-    """Puts `values float32[A]` on the scale from -1, the lowest of tree `b`, to 1, the highest, in a game for one."""
+    """Puts `values float32[n]` on the scale from -1, the lowest of tree `b`, to 1, the highest, in a game for one."""
     if is_spread(tree, b, settings):
         for action in range(len(values)):
             values[action] = (values[action] - tree.lowest[b]) / spread(tree, b, settings) - ONE
@@ -120,36 +156,32 @@ def gumbel_score(prior, noise, q, most_visits, visit_offset, value_scale):
 
 @inlined
 def choose_by_gumbel(tree, b, simulation, settings, q):
-    """The root action of sequential halving: the highest gumbel + logit + sigma(q) among the actions to visit next."""
-    prior, visits = tree.root_prior[b], tree.visits[b, ROOT]
-    proven = tree.action_proven[b, ROOT]
-    complete_q(prior, visits, tree.q[b, ROOT], proven, tree.raw_value[b, ROOT], q)
+    """The root's edge by sequential halving: the highest gumbel + logit + sigma(q) among those to visit next."""
+    count, first = tree.num_edges[b, ROOT], tree.first_edge[b, ROOT]
+    prior, q = tree.root_prior[b, :count], q[:count]
+    complete_q(tree, b, prior, q)
     spread_out(tree, b, q, settings)
-    allowed, most_visits = 0, 0
-    for action in range(len(prior)):
-        if proven[action] == 1:
-            return action
-        allowed += prior[action] >= ZERO
-        most_visits = max(most_visits, visits[action])
-    num_considered = min(settings.max_considered, allowed, tree.budget[b])
+    most_visits = 0
+    for edge in edges_of(tree, b, ROOT):
+        if known_of(tree, edge) == 1:
+            return edge
+        most_visits = max(most_visits, tree.visits[edge])
+    num_considered = min(settings.max_considered, count, tree.budget[b])
     turn = considered_visits(num_considered, tree.budget[b], simulation)
-    best, best_score, best_gap = -1, np.float32(-np.inf), 1 << 30
-    for action in range(len(prior)):
-        if prior[action] >= ZERO:
-            # with several leaves in flight, perhaps no action has exactly `turn` visits: take the nearest
-            gap = abs(visits[action] - turn)
-            noise = tree.root_gumbel[b, action]
-            score = gumbel_score(
-                prior[action], noise, q[action], most_visits, settings.visit_offset, settings.value_scale
-            )
-            if gap < best_gap or (gap == best_gap and score > best_score):
-                best, best_score, best_gap = action, score, gap
+    best, best_score, best_gap = first, np.float32(-np.inf), 1 << 30
+    for i in range(count):
+        # with several leaves in flight, perhaps no action has exactly `turn` visits: take the nearest
+        gap = abs(tree.visits[first + EDGE * i] - turn)
+        noise = tree.root_gumbel[b, i]
+        score = gumbel_score(prior[i], noise, q[i], most_visits, settings.visit_offset, settings.value_scale)
+        if gap < best_gap or (gap == best_gap and score > best_score):
+            best, best_score, best_gap = first + EDGE * i, score, gap
     return best
 
 
 @inlined
-def choose_outcome(tree, b, node, num_outcomes):
-    """The outcome of largest p / (N + 1), as in mctx: visits follow the probabilities without a random number.
+def choose_outcome(tree, b, node):
+    """The outcome's edge of largest p / (N + 1), as in mctx: visits follow the probabilities without a random number.
 
     Equal ones come in an order that the position decides: with the same order everywhere, a short search would see
     the first outcomes of all dice together.
@@ -157,41 +189,41 @@ def choose_outcome(tree, b, node, num_outcomes):
     key = np.uint64(0)
     for word in range(tree.states.shape[2]):
         key = combine(key, tree.states[b, node, word])
-    best, best_score, best_order = 0, np.float32(-np.inf), np.uint64(0)
-    for outcome in range(num_outcomes):
-        score = tree.prior[b, node, outcome] / np.float32(1 + tree.visits[b, node, outcome])
+    best, best_score, best_order = -1, np.float32(-np.inf), np.uint64(0)
+    for edge in edges_of(tree, b, node):
+        score = tree.prior[edge] / np.float32(1 + tree.visits[edge])
         if score >= best_score:
-            order = combine(key, outcome)
+            order = combine(key, action_of(tree, edge))
             if score > best_score or order > best_order:
-                best, best_score, best_order = outcome, score, order
+                best, best_score, best_order = edge, score, order
     return best
 
 
 @inlined
-def announce_visit(tree, b, node, action, child, is_new, fpu_reduction):
-    """Counts a visit that is under way; its action keeps the value that it has, or that of an unvisited one."""
-    if tree.visits[b, node, action] == 0:
-        tree.q[b, node, action] = first_play_value(
+def announce_visit(tree, b, node, edge, child, is_new, fpu_reduction):
+    """Counts a visit that is under way; its edge keeps the value that it has, or that of an unvisited one."""
+    if tree.visits[edge] == 0:
+        tree.q[edge] = first_play_value(
             tree.node_visits[b, node], tree.node_value[b, node], tree.visited_prior[b, node], fpu_reduction
         )
-        prior = tree.root_prior[b, action] if node == ROOT else tree.prior[b, node, action]
-        tree.visited_prior[b, node] += prior
-    tree.visits[b, node, action] += 1
+        tree.visited_prior[b, node] += prior_of(tree, b, node, edge)
+    tree.visits[edge] += 1
     tree.in_flight[b, child] = 1 if is_new else tree.in_flight[b, child] + 1
 
 
 @inlined
-def add_node(tree, b, parent, action, i, walks):
-    """Makes the node below an action, which is the new leaf of walk `i`; returns its number."""
+def add_node(tree, b, parent, edge, i, walks):
+    """Makes the node below an edge, which is the new leaf of walk `i`; returns its number."""
     child, num_nodes = tree.size[b], tree.proven.shape[1]
     tree.size[b] += 1
-    tree.child[b, parent, action] = child
+    tree.child[edge] = child
     tree.parent[b, child] = parent
-    tree.action[b, child] = action
+    tree.edge[b, child] = edge
+    tree.num_edges[b, child] = 0
     tree.proven[b, child] = PENDING
     walks.leaves[i] = child
     walks.parents[i], walks.children[i] = b * num_nodes + parent, b * num_nodes + child
-    walks.actions[i] = action
+    walks.actions[i] = action_of(tree, edge)
     return child
 
 
@@ -213,26 +245,20 @@ def walk(tree, b, settings, scratch, walks):
         while True:
             if node == ROOT and settings.max_considered > 0:
                 simulation = tree.budget[b] - tree.remaining[b] + l
-                action = choose_by_gumbel(tree, b, simulation, settings, scratch)
+                edge = choose_by_gumbel(tree, b, simulation, settings, scratch)
             elif settings.dice and tree.to_play[b, node] >= DIE:
-                action = choose_outcome(tree, b, node, settings.num_outcomes)
+                edge = choose_outcome(tree, b, node)
             else:
-                prior = tree.root_prior[b] if node == ROOT else tree.prior[b, node]
-                if settings.dice:
-                    prior = prior[: settings.num_actions]
-                action = choose_by_puct(
-                    prior, tree.visits[b, node], tree.q[b, node], tree.node_visits[b, node], tree.node_value[b, node],
-                    tree.visited_prior[b, node], c_puct, fpu_reduction,
-                )  # fmt: skip
-            child = tree.child[b, node, action]
+                edge = choose_by_puct(tree, b, node, c_puct, fpu_reduction)
+            child = tree.child[edge]
             is_new = child == UNVISITED
             if is_new:
-                child = add_node(tree, b, node, action, i, walks)
+                child = add_node(tree, b, node, edge, i, walks)
             if settings.leaves_per_step > 1:
-                announce_visit(tree, b, node, action, child, is_new, settings.fpu_reduction)
+                announce_visit(tree, b, node, edge, child, is_new, settings.fpu_reduction)
             if is_new:
                 break
             node = child
-            if tree.proven[b, node] != UNPROVEN:
+            if tree.proven[b, node] != UNPROVEN or tree.num_edges[b, node] == 0:
                 walks.leaves[i] = -2 - node if tree.proven[b, node] == PENDING else node
                 break

@@ -20,8 +20,6 @@ from alphazero.game.kernels import inlined
 
 ROOT = 0
 UNVISITED = -1
-ILLEGAL = np.float32(-np.inf)
-"""The prior of an action that the rules forbid."""
 SURE = np.float32(1e6)
 """The size of q of an action that is proven to win (+) or lose (-), beyond what exploration can outweigh."""
 UNPROVEN = np.int8(2)
@@ -30,13 +28,21 @@ PENDING = np.int8(3)
 """In place of a proven value: the node waits for its evaluation."""
 BETWEEN = np.int8(4)
 """In place of a proven value: the game is over, and its result, which stands in `raw_value`, is none of -1, 0, +1."""
+EDGE = 5
+"""The words of an edge in the memory of a tree."""
+KNOWN_BITS = 2
+"""The lowest bits of an edge's word `action` hold its exact value."""
+KNOWN_MASK = (1 << KNOWN_BITS) - 1
 ZERO, ONE = np.float32(0.0), np.float32(1.0)
 
 
 class Tree(NamedTuple):
-    """B trees of at most N nodes; node 0 is the root. A node's row of actions belongs to the player to move there.
+    """B trees of at most N nodes and E edges; node 0 is the root. An edge is a legal action of the player to move at a
+    node, or an outcome of the die that is due there.
 
-    A is the number of actions, or of a die's outcomes if there are more.
+    An edge is known by the place of its first word, so that what belongs to it stands in the arrays at one index. The
+    edges of a node lie side by side, EDGE words apart, in the order of their actions; those of the root are the first
+    of the tree. W is the most that a node can have.
     """
 
     states: Annotated[np.ndarray, "uint64[B, N, K]"]
@@ -47,18 +53,22 @@ class Tree(NamedTuple):
     node_value: Annotated[np.ndarray, "float32[B, N]"]  # the sum of those N(s) values, for the player to move
     visited_prior: Annotated[np.ndarray, "float32[B, N]"]  # the sum of P(s, a) over the visited actions
     parent: Annotated[np.ndarray, "int32[B, N]"]
-    action: Annotated[np.ndarray, "int32[B, N]"]  # the parent's action that leads here
-    prior: Annotated[np.ndarray, "float32[B, N, A]"]  # P(s, a), or ILLEGAL
-    visits: Annotated[np.ndarray, "int32[B, N, A]"]  # N(s, a)
-    q: Annotated[np.ndarray, "float32[B, N, A]"]  # mean value for the player who chooses a; once proven 0 or +-SURE
-    child: Annotated[np.ndarray, "int32[B, N, A]"]  # node, or UNVISITED
+    num_edges: Annotated[np.ndarray, "int32[B, N]"]  # 0: nobody is to move, or there was no room: see `backup.expand`
+    first_edge: Annotated[np.ndarray, "int64[B, N]"]
+    edge: Annotated[np.ndarray, "int64[B, N]"]  # the parent's edge that leads here
     in_flight: Annotated[np.ndarray, "int32[B, N]"]  # walks under way through here, with several leaves per step
-    action_proven: Annotated[np.ndarray, "int8[B, N, A]"]  # exact value for the player who chooses a, or UNPROVEN
+    edges: Annotated[np.ndarray, "int32[B, E, 5]"]  # the memory of those below
+    prior: Annotated[np.ndarray, "float32[]"]  # P(s, a)
+    visits: Annotated[np.ndarray, "int32[]"]  # N(s, a)
+    q: Annotated[np.ndarray, "float32[]"]  # mean value for the player who chooses a; once proven 0 or +-SURE
+    child: Annotated[np.ndarray, "int32[]"]  # node, or UNVISITED
+    action: Annotated[np.ndarray, "int32[]"]  # see `action_of` and `known_of`
     size: Annotated[np.ndarray, "int32[B]"]  # nodes in use
+    next_edge: Annotated[np.ndarray, "int64[B]"]  # the first edge that is not in use
     budget: Annotated[np.ndarray, "int32[B]"]  # simulations of this search
     remaining: Annotated[np.ndarray, "int32[B]"]  # simulations still to come
-    root_prior: Annotated[np.ndarray, "float32[B, A]"]  # the root's priors with noise
-    root_gumbel: Annotated[np.ndarray, "float32[B, A]"]  # the Gumbel variates of this search
+    root_prior: Annotated[np.ndarray, "float32[B, W]"]  # the root's priors with noise, edge after edge
+    root_gumbel: Annotated[np.ndarray, "float32[B, W]"]  # the Gumbel variates of this search, likewise
     lowest: Annotated[np.ndarray, "float32[B]"]  # the lowest value of an action so far, in a game for one
     highest: Annotated[np.ndarray, "float32[B]"]
     # a game for more than two: one entry for each of its S players, the first player's first; other games: S = 0
@@ -86,8 +96,6 @@ class KernelSettings(NamedTuple):
     dice: bool | None  # the game has some
     alone: bool | None  # it is for one: values have no natural scale, and are those of the points from the root on
     seats: bool | None  # it is for more than two: see `Tree.seat_values`
-    num_actions: int  # of a game with dice; a node has room for the more of both
-    num_outcomes: int
     points_word: int  # of the states, or -1: see `Game`
     value_of_point: np.float32
 
@@ -136,13 +144,24 @@ class Memory:
         """An array of zeros."""
         return np.zeros(shape, kind)
 
-    def part(self, array: Any, at: int | slice) -> Any:
-        """`array[:, :, at]`, a view."""
-        return array[:, :, at]
+    def part(self, words: Any, kind: np.dtype[Any], at: int) -> Any:
+        """`words[:, :, at]` of 32-bit words as numbers of a kind, a view."""
+        return words.view(kind)[:, :, at]
+
+    def tail(self, words: Any, kind: np.dtype[Any], at: int) -> Any:
+        """All of the 32-bit words but the first `at`, in one row, as numbers of a kind, a view."""
+        return words.view(kind).reshape(-1)[at:]
 
 
 HOST = Memory()
 Arrays = TypeVar("Arrays", bound=tuple[Any, ...])
+
+
+def fields_of(kind: type[tuple[Any, ...]]) -> dict[str, tuple[np.dtype[Any], list[str]]]:
+    """The fields of a named tuple, which are `Annotated[..., "float32[A]"]`: the type and the letters of each."""
+    hints = get_type_hints(kind, include_extras=True)
+    words = {name: re.findall(r"\w+", hint.__metadata__[0]) for name, hint in hints.items()}
+    return {name: (np.dtype(dtype), letters) for name, (dtype, *letters) in words.items()}
 
 
 def make_arrays(
@@ -152,43 +171,53 @@ def make_arrays(
     /,
     **sizes: int | tuple[int, ...],
 ) -> Arrays:
-    """The arrays of a named tuple whose fields are `Annotated[..., "float32[A]"]`; `sizes` has those of the letters.
+    """The arrays of a named tuple as `fields_of` finds them; `sizes` has those of the letters.
 
     Those that are `made` already are taken as they are.
     """
     arrays = dict(made)
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        dtype, *letters = re.findall(r"\w+", hint.__metadata__[0])
+    for name, (dtype, letters) in fields_of(kind).items():
         if name not in arrays:
             shape = np.concatenate([np.atleast_1d(int(x) if x.isdigit() else sizes[x]) for x in letters])
-            arrays[name] = zeros(tuple(shape.tolist()), np.dtype(dtype))
+            arrays[name] = zeros(tuple(shape.tolist()), dtype)
     return kind(**arrays)
 
 
+BLOCKS = (
+    ("raw_value", "node_visits", "node_value", "visited_prior", "parent", "num_edges"),
+    ("prior", "visits", "q", "child", "action"),
+)
+"""All that a walk reads at a node, or of an edge, lies side by side, so that it is fetched from memory at once: a third
+faster at 200 simulations than an array for each field."""
+
+
 def make_tree(
-    num_trees: int, num_nodes: int, num_actions: int, state_words: int, memory: Memory = HOST, num_seats: int = 0
+    num_trees: int,
+    num_nodes: int,
+    width: int,
+    state_words: int,
+    memory: Memory = HOST,
+    num_seats: int = 0,
+    edges_of_node: int | None = None,
 ) -> Tree:
     """`num_trees` empty trees with room for `num_nodes` nodes each; a node is written when it is opened.
 
-    All that a walk reads at a node lies side by side in one block of 32-bit words, so that it is fetched from memory at
-    once: a third faster at 200 simulations than an array for each field.
+    `width` is the most edges that a node can have, `edges_of_node` the number for which there is room on average.
     """
-    words = memory.zeros((num_trees, num_nodes, 4 * num_actions + 6), np.float32)
-    counts, last = words.view(np.int32), 4 * num_actions
-    rows, numbers = ("prior", "visits", "q", "child"), ("raw_value", "node_visits", "node_value", "visited_prior")
-    places: dict[str, int | slice] = {
-        name: slice(i * num_actions, (i + 1) * num_actions) for i, name in enumerate(rows)
-    }
-    places |= {name: last + i for i, name in enumerate((*numbers, "parent", "action"))}
-    whole = {"visits", "child", "parent", "action"}
-    block = {name: memory.part(counts if name in whole else words, place) for name, place in places.items()}
-    sizes = {"B": num_trees, "N": num_nodes, "A": num_actions, "K": state_words, "S": num_seats}
-    return make_arrays(Tree, memory.zeros, block, **sizes)
+    sizes = {"N": num_nodes, "E": max(width, num_nodes * (edges_of_node or width))}
+    kinds = {name: kind for name, (kind, _) in fields_of(Tree).items()}
+    words, edges = (
+        memory.zeros((num_trees, size, len(names)), np.dtype(np.int32))
+        for names, size in zip(BLOCKS, sizes.values(), strict=True)
+    )
+    made = {name: memory.part(words, kinds[name], at) for at, name in enumerate(BLOCKS[0])}
+    made |= {"edges": edges} | {name: memory.tail(edges, kinds[name], at) for at, name in enumerate(BLOCKS[1])}
+    return make_arrays(Tree, memory.zeros, made, **sizes, B=num_trees, W=width, K=state_words, S=num_seats)
 
 
 def make_step(tree: Tree, settings: KernelSettings, num_actions: int, num_outcomes: int = 0) -> Step:
     """A step of the trees with its memory; no walk is under way."""
-    (num_trees, _, width), state_words = tree.prior.shape, tree.states.shape[2]
+    (num_trees, width), state_words = tree.root_prior.shape, tree.states.shape[2]
     entries = num_trees * settings.leaves_per_step
     walks = make_arrays(Walks, HOST.zeros, L=entries, C=num_outcomes, V=max(1, tree.gains.shape[1]))
     walks.parents[:] = walks.leaves[:] = -1
@@ -204,7 +233,7 @@ def make_step(tree: Tree, settings: KernelSettings, num_actions: int, num_outcom
 
 
 def room_of(game: Game) -> tuple[int, int]:
-    """The most nodes that a simulation makes, and the entries that a node's row of actions has.
+    """The most nodes that a simulation makes, and the most edges that a node has.
 
     With dice, those before the leaf have nodes of their own, whose outcomes stand in the place of actions.
     """
@@ -213,15 +242,48 @@ def room_of(game: Game) -> tuple[int, int]:
 
 def tree_for(game: Game, num_trees: int, num_nodes: int, memory: Memory = HOST) -> Tree:
     """`make_tree` for a game."""
-    seats = sum(game.value_shape)
-    return make_tree(num_trees, num_nodes, room_of(game)[1], game.state_words, memory, seats)
+    (nodes, width), mean = room_of(game), game.mean_legal
+    if mean is not None:
+        mean = -(-(mean + (nodes - 1) * game.num_outcomes) // nodes)
+    return make_tree(num_trees, num_nodes, width, game.state_words, memory, sum(game.value_shape), mean)
+
+
+def edges_below(tree: Tree, b: int, node: int) -> np.ndarray:
+    """The edges `int64[n]` of a node, as `selection.edges_of` has them, for indexing by numpy."""
+    return tree.first_edge[b, node] + EDGE * np.arange(tree.num_edges[b, node])
+
+
+def unpacked(actions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`action_of` and `known_of` of the words `action` of edges, two arrays of integers."""
+    return actions >> KNOWN_BITS, (actions & KNOWN_MASK) - 1
 
 
 def bytes_of_simulation(game: Game) -> int:
     """The memory of the nodes that one simulation makes."""
     count, _ = room_of(game)
-    few, more = (sum(array.nbytes for array in tree_for(game, 1, nodes)) for nodes in (1, 1 + count))
-    return more - few
+    sizes = []
+    for nodes in (1000, 1000 + count):
+        owners = [array if array.base is None else array.base for array in tree_for(game, 1, nodes)]
+        sizes.append(sum({id(owner): owner.nbytes for owner in owners}.values()))
+    return sizes[1] - sizes[0]
+
+
+@inlined
+def action_of(tree, edge):
+    """The action of an edge, or the outcome."""
+    return np.int64(tree.action[edge] >> KNOWN_BITS)
+
+
+@inlined
+def known_of(tree, edge):
+    """The exact value of an edge for the player who chooses it, -1, 0 or 1, or UNPROVEN."""
+    return np.int8((tree.action[edge] & KNOWN_MASK) - 1)
+
+
+@inlined
+def set_known(tree, edge, known):
+    """Keeps the exact value of an edge."""
+    tree.action[edge] = (tree.action[edge] & ~KNOWN_MASK) | (known + 1)
 
 
 @inlined

@@ -23,8 +23,8 @@ from alphazero.game.functions import bound, rebuilt, rule_functions
 from alphazero.game.kernels import Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
 from alphazero.search.backup import expand, finish_walk
 from alphazero.search.mcts import QUIET, SearchConfig
-from alphazero.search.roots import move_root, prepare_root, read_line, read_root
-from alphazero.search.selection import walk
+from alphazero.search.roots import find_edge, move_root, prepare_root, read_line, read_root
+from alphazero.search.selection import edges_of, walk
 from alphazero.search.tree import (
     BETWEEN,
     PENDING,
@@ -33,7 +33,9 @@ from alphazero.search.tree import (
     Arrays,
     LeafAnswers,
     Walks,
+    action_of,
     bytes_of_simulation,
+    known_of,
     make_arrays,
     room_of,
     tree_for,
@@ -191,7 +193,7 @@ def _line(action):
     while turned[first] != action:
         first += 1
     here.line[0] = first
-    length = 1 + read_line(one_tree, 0, one_tree.child[0, ROOT, first], here.line[1:])
+    length = 1 + read_line(one_tree, 0, one_tree.child[find_edge(one_tree, 0, first)], here.line[1:])
     for i in range(length):
         here.line[i] = turned[here.line[i]]
     return np.int32(length)
@@ -208,12 +210,18 @@ def _look(node):
     if here.proven[0]:
         here.value[0] = one_tree.raw_value[0, node] if proven == BETWEEN else np.float32(proven)
     for action in range(len(here.visits)):
+        here.visits[action], here.child[action], here.known[action] = 0, -1, UNPROVEN
+        here.prior[action] = here.q[action] = np.float32(0.0)
+    for edge in edges_of(one_tree, 0, node):
+        if not open_node:
+            break
+        action = action_of(one_tree, edge)
         to = turned[action] if action < len(turned) else action
-        here.visits[to] = one_tree.visits[0, node, action] if open_node else 0
-        here.prior[to] = max(one_tree.prior[0, node, action], np.float32(0.0)) if open_node else np.float32(0.0)
-        here.q[to] = one_tree.q[0, node, action] if open_node else np.float32(0.0)
-        here.child[to] = one_tree.child[0, node, action] if open_node else -1
-        here.known[to] = one_tree.action_proven[0, node, action] if open_node else UNPROVEN
+        here.visits[to] = one_tree.visits[edge]
+        here.prior[to] = one_tree.prior[edge]
+        here.q[to] = one_tree.q[edge]
+        here.child[to] = one_tree.child[edge]
+        here.known[to] = known_of(one_tree, edge)
     return np.int32(open_node)
 
 

@@ -34,7 +34,7 @@ def _settings():
         LEARNED.leaves_per_step, LEARNED.c_puct, LEARNED.fpu_reduction, scratch().considered[0], LEARNED.visit_offset,
         LEARNED.value_scale, LEARNED.prior_exponent, LEARNED.root_prior_exponent, LEARNED.noise_fraction,
         LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove, LEARNED.dice, LEARNED.alone, LEARNED.seats,
-        LEARNED.num_actions, LEARNED.num_outcomes, LEARNED.points_word, LEARNED.value_of_point,
+        LEARNED.points_word, LEARNED.value_of_point,
     )  # fmt: skip
 
 

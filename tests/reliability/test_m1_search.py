@@ -13,6 +13,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.players.baselines import action_values
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.search.tree import UNPROVEN
+from tests.search.dense import dense
 
 POSITIONS, FEWER = 1000, 200
 """In the slow tests, and in CI."""
@@ -94,7 +95,7 @@ def test_visits_values_and_policies_keep_their_bounds(name: str, count: int, kin
     assert (found.visit_counts[~masks] == 0).all() and (found.policy[~masks] == 0).all()
     np.testing.assert_allclose(found.policy.sum(axis=1), 1, atol=1e-5)
     assert (np.abs(found.values) <= 1).all()
-    tree, nodes, open_nodes = search.tree, 0, 0
+    tree, nodes, open_nodes = dense(search.tree), 0, 0
     assert (np.abs(found.q[masks & (tree.action_proven[:, 0] == UNPROVEN)]) <= 1 + 1e-6).all()
     assert masks[np.arange(count), found.actions].all()
     for b in range(count):

@@ -24,6 +24,7 @@ import numpy as np
 from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from tests.search.dense import dense
 
 F = np.float32
 SURE = F(1e6)  # the size of q once an action is proven to win or lose
@@ -181,7 +182,7 @@ class ReferenceSearch:
                 edge.child = self._new_node(node.position.play(action), node, action)
                 return edge.child, True
             node = edge.child
-            if node.pending or node.proven is not None or node.position.terminal:
+            if node.pending or node.proven is not None or node.position.terminal or not node.edges:
                 return node, False
 
     def _choose(self, node: Node) -> int:
@@ -456,7 +457,7 @@ def plies_of(positions: list[Position]) -> np.ndarray:
 
 def check_tree(search: Search, b: int, start: Position) -> dict[int, Position]:
     """The laws that tree b keeps between two steps; returns its positions by node."""
-    tree, size = search.tree, int(search.tree.size[b])
+    tree, size = dense(search.tree), int(search.tree.size[b])
     positions, waiting = {0: start}, [0]
     while waiting:
         node = waiting.pop()
@@ -493,7 +494,7 @@ def check_tree(search: Search, b: int, start: Position) -> dict[int, Position]:
 
 def compare_trees(search: Search, b: int, reference: ReferenceSearch) -> None:
     """Node for node: visits and proofs exactly, priors and q within 1e-6."""
-    tree = search.tree
+    tree = dense(search.tree)
     pairs = [(0, reference.root)]
     count = 0
     while pairs:

@@ -13,6 +13,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from tests.game.double_move_game import DoubleMove
+from tests.search.dense import dense
 from tests.search.reference_search import neutral, plies_of, states_of
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
@@ -86,7 +87,7 @@ def noise_of(positions: list[Position], config: SearchConfig, seed: int = 7) -> 
     count = len(positions)
     search = make_search(positions[0].game, replace(config, noise_fraction=1.0), neutral, count, seed)
     search.start(np.arange(count), states_of(positions), np.arange(count), plies_of(positions))
-    return list(search.tree.root_prior)
+    return list(dense(search.tree).root_prior)
 
 
 def row_bytes(result: SearchResult, i: int) -> tuple[bytes, ...]:

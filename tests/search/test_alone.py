@@ -14,6 +14,7 @@ from alphazero.game import Game, Position, Rules, Score
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import QUIET, Search, SearchConfig
 from alphazero.search.rollouts import playouts
+from tests.search.dense import dense
 from tests.search.reference_search import Node, compare_trees
 from tests.search.searches import BASE, finish
 from tests.search.test_dice import DiceSearch, some_positions
@@ -137,7 +138,7 @@ def test_the_search_is_the_plain_one_node_by_node(config: SearchConfig):
     found = search.read(numbers)
     for row, at in enumerate(tried):
         root = AloneSearch(config, planted)
-        root.start(at, None, search.tree.root_gumbel[row])
+        root.start(at, None, dense(search.tree).root_gumbel[row])
         root.run()
         compare_trees(search, row, root)
         assert found.visit_counts[row].tolist() == root.visit_counts().tolist()

@@ -15,6 +15,7 @@ from alphazero.search.analysis import LEAVES, Analysis, Found, search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
 from alphazero.search.rollouts import playouts
+from tests.search.dense import dense
 from tests.search.reference_search import random_positions
 from tests.search.searches import ThreadedNet
 
@@ -149,7 +150,7 @@ def test_the_next_position_of_a_game_keeps_what_the_tree_knows_of_it():
     position = CONNECT_4.game.position("4 4 3")
     best = analysis.run(position)[0]
     reply, answer = best.moves[:2]
-    tree = analysis._search.tree
+    tree = dense(analysis._search.tree)
     child = int(tree.child[0, int(tree.child[0, 0, reply]), answer])
     known = tree.visits[0, child].copy()
     assert known.sum() > 20, "the test has lost its point"

@@ -18,6 +18,7 @@ from alphazero.game.randomness import combine
 from alphazero.search.mcts import QUIET, Search, SearchConfig
 from games.pig.game import OTHER, OWN, TURN
 from games.pig.solver import exact_values
+from tests.search.dense import dense
 from tests.search.points_game import POINTS
 from tests.search.reference_search import SURE, Edge, Node, ReferenceSearch, compare_trees, neutral, value_at_end
 from tests.search.reference_search import planted as planted_by
@@ -179,7 +180,7 @@ def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: G
     found, ends = search.read(numbers), 0
     for row, at in enumerate(tried):
         root = DiceSearch(config, planted)
-        root.start(at, None, search.tree.root_gumbel[row])
+        root.start(at, None, dense(search.tree).root_gumbel[row])
         root.run()
         compare_trees(search, row, root)
         assert found.visit_counts[row].tolist() == root.visit_counts().tolist()

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.search.dense import dense
 from tests.search.reference_search import planted, plies_of, random_positions, states_of
 from tests.search.searches import BASE, GAMES, finish, make_search
 
@@ -47,7 +48,7 @@ def grow_golden(name: str, others: int, row: int) -> list[dict[str, Any]]:
         positions[row], numbers[row], actions[row] = position, 5, played
         search.start(np.arange(count), states_of(positions), numbers, plies_of(positions), actions)
         finish(search)
-        result, tree, size = search.read(np.array([row])), search.tree, int(search.tree.size[row])
+        result, tree, size = search.read(np.array([row])), dense(search.tree), int(search.tree.size[row])
         played = int(result.actions[0])
         found.append(
             {

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.search.dense import dense
 from tests.search.reference_search import neutral, planted, plies_of, random_positions, states_of
 from tests.search.searches import BASE, CONNECT4, TICTACTOE, make_search, row_bytes, run
 
@@ -21,12 +22,12 @@ def test_gumbel_visits_the_best_by_gumbel_and_logit_first():
         compared = 0
         for _ in range(max(counts)):
             search.step()
-            visits = search.read(np.arange(25)).visit_counts
+            visits, tree = search.read(np.arange(25)).visit_counts, dense(search.tree)
             for b, count in enumerate(counts):
                 if visits[b].sum() == count:
-                    scores = search.tree.root_gumbel[b] + np.log(np.maximum(search.tree.prior[b, 0], 1e-12))
+                    scores = tree.root_gumbel[b] + np.log(np.maximum(tree.prior[b, 0], 1e-12))
                     scores[~positions[b].legal_mask] = -np.inf
-                    if not (search.tree.action_proven[b, 0] == 1).any():
+                    if not (tree.action_proven[b, 0] == 1).any():
                         assert set(np.flatnonzero(visits[b])) == set(np.argsort(-scores)[:count])
                         assert visits[b].max() == 1
                         compared += 1
@@ -74,15 +75,16 @@ def test_the_gumbel_winner_has_the_best_score_of_the_most_visited(game):
     config = replace(BASE, num_simulations=40, gumbel_actions=4, noise_fraction=0.25)
     positions = random_positions(game, 60, seed=20)
     search, result = run(positions, config, planted(14))
+    tree = dense(search.tree)
     for b, position in enumerate(positions):
-        proven = search.tree.action_proven[b, 0]
+        proven = tree.action_proven[b, 0]
         legal = position.legal_actions
         eligible = [action for action in legal if proven[action] == 1]
         eligible = eligible or [action for action in legal if proven[action] != -1] or legal
         visits = result.visit_counts[b]
         most = int(max(visits[legal]))
         sigma = (50.0 + most) * (result.q[b].astype(float) + 1) / 2
-        scores = search.tree.root_gumbel[b] + np.log(np.maximum(search.tree.prior[b, 0], 1e-12)) + sigma
+        scores = tree.root_gumbel[b] + np.log(np.maximum(tree.prior[b, 0], 1e-12)) + sigma
         if most in visits[eligible]:
             leaders = [action for action in eligible if visits[action] == most]
             assert result.actions[b] == max(leaders, key=lambda action: scores[action])
@@ -119,5 +121,5 @@ def test_gumbel_with_leaves_in_flight_spends_its_budget_on_the_considered(leaves
     search, result = run([CONNECT4.start()] * 10, config, planted())
     assert (result.visit_counts.sum(axis=1) == 64).all()
     for b in range(10):
-        scores = search.tree.root_gumbel[b] + np.log(search.tree.prior[b, 0])
+        scores = dense(search.tree).root_gumbel[b] + np.log(dense(search.tree).prior[b, 0])
         assert set(np.flatnonzero(result.visit_counts[b])) == set(np.argsort(-scores)[:4])

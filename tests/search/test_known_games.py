@@ -11,6 +11,7 @@ import pytest
 
 from alphazero.game import Game, Position
 from alphazero.players.baselines import action_values
+from tests.search.dense import dense
 from tests.search.reference_search import neutral, planted, random_lines, random_positions, states_of
 from tests.search.searches import BASE, CONNECT4, DOUBLE_MOVE, GAMES, KERNELS, TICTACTOE, UNPROVEN, run
 
@@ -127,7 +128,7 @@ def test_proven_values_are_those_of_minimax(game, low, simulations, config):
     for b, position in enumerate(positions):
         signs = exact[b]
         for action in position.legal_actions:
-            known = search.tree.action_proven[b, 0, action]
+            known = dense(search.tree).action_proven[b, 0, action]
             if known != UNPROVEN:
                 proven_actions += 1
                 assert known == signs[action], f"{position}\n{position.format(action)}"
@@ -144,6 +145,6 @@ def test_proven_values_are_those_of_minimax(game, low, simulations, config):
 def test_nothing_is_proven_when_proofs_are_off():
     positions = random_positions(TICTACTOE, 20, seed=6, low=4)
     search, result = run(positions, replace(BASE, prove=False), planted())
-    assert (search.tree.action_proven[:, 0] == UNPROVEN).all()
+    assert (dense(search.tree).action_proven[:, 0] == UNPROVEN).all()
     assert (search.tree.proven[:, 0] == UNPROVEN).all()
     assert (abs(result.values) < 1).all()

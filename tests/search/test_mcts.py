@@ -16,6 +16,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.mcts import Evaluate, Search, SearchResult
 from alphazero.search.roots import visit_policy
+from tests.search.dense import dense
 from tests.search.reference_search import (
     F,
     ReferenceSearch,
@@ -54,10 +55,10 @@ def test_the_search_is_the_reference_node_for_node(game, config):
     evaluate = evaluators[which % 3]
     positions = random_positions(game, len(BUDGETS), seed=which)
     search, result = run(positions, config, evaluate, budgets=np.array(BUDGETS, np.int32))
-    shares = noise_of(positions, config)
+    shares, gumbels = noise_of(positions, config), dense(search.tree).root_gumbel
     for b, position in enumerate(positions):
         expected = ReferenceSearch(config, evaluate)
-        expected.start(position, shares[b], search.tree.root_gumbel[b], BUDGETS[b])
+        expected.start(position, shares[b], gumbels[b], BUDGETS[b])
         expected.run()
         compare_trees(search, b, expected)
         assert (result.visit_counts[b] == expected.visit_counts()).all()
@@ -93,11 +94,11 @@ def test_reuse_is_the_reference_over_whole_games(game, simulations, noise, leave
         quiet.start(np.arange(len(rows)), states_of(here), rows, plies_of(here))
         before = search.tree.size.copy()
         search.start(rows, states_of(here), rows, plies_of(here), played[rows])
-        kept = search.tree.visits[rows, 0].sum(axis=1)
+        kept = dense(search.tree).visits[rows, 0].sum(axis=1)
         finish(search)
         result = search.read(rows)
         for i, b in enumerate(rows):
-            shares = quiet.tree.root_prior[i]
+            shares = dense(quiet.tree).root_prior[i]
             if played[b] >= 0:
                 references[b].move(int(played[b]), shares)
                 cut += before[b] > 1 + simulations and len(references[b].nodes()) == 1 + simulations
@@ -198,8 +199,9 @@ def test_compiled_code_is_plain_python(game, name, monkeypatch):
     result = search.run(states_of(positions), np.arange(len(positions)), plies_of(positions))
     for i in range(len(positions)):
         assert row_bytes(result, i) == row_bytes(compiled, i), f"position {i}"
+    trees = dense(search.tree), dense(compiled_search.tree)
     for field in ("q", "visits", "prior", "node_value", "visited_prior", "root_prior", "root_gumbel"):
-        one, other = getattr(search.tree, field), getattr(compiled_search.tree, field)
+        one, other = (getattr(tree, field) for tree in trees)
         for b in range(len(positions)):
             open_nodes = [node for node, position in nodes[b].items() if not position.terminal]
             rows = open_nodes if one.shape[:2] == search.tree.proven.shape else slice(None)
@@ -251,7 +253,7 @@ def test_no_walk_under_way_stays_behind(game, leaves):
     """Every q and every node's sum is the mean and the sum of what was evaluated below, recomputed from the leaves."""
     positions = random_positions(game, 20, seed=12)
     search, result = run(positions, replace(BASE, prove=False, leaves_per_step=leaves), planted(8))
-    tree = search.tree
+    tree = dense(search.tree)
     for b, position in enumerate(positions):
         nodes = check_tree(search, b, position)
         sums: dict[int, tuple[float, int]] = {}  # the values that went through a node for its mover, and their number

@@ -13,6 +13,7 @@ from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.search.tree import BETWEEN, UNPROVEN
+from tests.search.dense import dense
 from tests.search.reference_search import SURE, Node, _hash
 from tests.search.reference_search import planted as planted_by
 from tests.search.searches import BASE, finish, row_bytes
@@ -239,7 +240,7 @@ def compare_seats(search: Search, row: int, root: SeatsSearch) -> None:
 
     Where players take turns in order, a search numbers them from its root's mover on.
     """
-    tree, waiting, count = search.tree, [(0, root.root)], 0
+    tree, waiting, count = dense(search.tree), [(0, root.root)], 0
     shift = root.root.position.to_play if root.root.position.game.rules.to_play is None else 0
     while waiting:
         number, node = waiting.pop()
@@ -292,7 +293,7 @@ def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: G
     assert found.values.shape == (len(tried), game.num_players)
     for row, at in enumerate(tried):
         root = SeatsSearch(config, planted)
-        root.start(at, None, search.tree.root_gumbel[row])
+        root.start(at, None, dense(search.tree).root_gumbel[row])
         root.run()
         assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
         compare_seats(search, row, root)

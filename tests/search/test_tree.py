@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -13,8 +14,18 @@ from alphazero.catalogue import registry
 from alphazero.game import randomness as noise
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels, selection
+from alphazero.search import tree as search_tree
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.tree import ILLEGAL, LeafAnswers, Tree, bytes_of_simulation, make_tree
+from alphazero.search.tree import (
+    EDGE,
+    LeafAnswers,
+    Tree,
+    bytes_of_simulation,
+    edges_below,
+    make_tree,
+    unpacked,
+)
+from tests.search.dense import dense
 from tests.search.reference_search import F
 
 TICTACTOE, CONNECT4 = (registry.load(name).game for name in ("tictactoe", "connect4"))
@@ -32,10 +43,13 @@ def callable_from_python(function):
     return njit(lambda *arguments: function(*arguments))
 
 
-puct, choose_by_puct, complete_q, sigma, considered_visits = map(
+puct, choose_by_puct, complete_q, sigma, considered_visits, set_known = map(
     callable_from_python,
-    (selection.puct, selection.choose_by_puct, selection.complete_q, selection.sigma, selection.considered_visits),
-)
+    (
+        selection.puct, selection.choose_by_puct, selection.complete_q, selection.sigma, selection.considered_visits,
+        search_tree.set_known,
+    ),
+)  # fmt: skip
 
 
 # --- formulas --------------------------------------------------------------------------------------------------------
@@ -64,16 +78,25 @@ def test_puct_by_hand():
     ],
 )
 def test_the_best_puct_score_is_chosen(values, visits, best):
-    prior, q, counts = np.array([0.25, 0.75], F), np.array(values, F), np.array(visits, np.int32)
-    assert choose_by_puct(prior, counts, q, F(9), F(0), F(1), F(2), F(0)) == best
+    tree = opened_roots([0.25, 0.75])
+    prepare(tree)
+    set_edges(tree, q=values, visits=visits)
+    tree.node_visits[0, 0], tree.node_value[0, 0], tree.visited_prior[0, 0] = 9, 0, 1
+    assert choose_by_puct(tree, 0, 0, F(2), F(0)) == EDGE * best
 
 
 def test_an_unvisited_action_starts_below_its_parents_mean():
     # mean = 4.5 / 9 = 0.5; prior mass visited 0.64: 0.5 - 0.2 * 0.8 = 0.34; U = 1 * 0.36 * 3 / 1 = 1.08; sum 1.42
     prior, visits = np.array([0.64, 0.36], F), np.array([8, 0], np.int32)
 
+    tree = opened_roots(prior)
+    prepare(tree)
+    set_edges(tree, visits=visits)
+    tree.node_visits[0, 0], tree.node_value[0, 0], tree.visited_prior[0, 0] = 9, 4.5, 0.64
+
     def choose(q):
-        return choose_by_puct(prior, visits, np.array([q, 0], F), F(9), F(4.5), F(0.64), F(1), F(0.2))
+        set_edges(tree, q=(q, 0))
+        return choose_by_puct(tree, 0, 0, F(1), F(0.2)) // EDGE
 
     # the visited action's U = 0.64 * 3 / 9 = 0.2133
     assert choose(1.42 - 0.2134 - 1e-3) == 1
@@ -82,30 +105,35 @@ def test_an_unvisited_action_starts_below_its_parents_mean():
 
 @pytest.mark.parametrize("c_puct", [0.0, 1e-3, 1000.0])
 @pytest.mark.parametrize("q", [-1.0, -1e6])
-def test_illegal_actions_are_never_chosen(c_puct, q):
-    prior, visits = np.array([ILLEGAL, 1.0], F), np.array([0, 50], np.int32)
-    assert choose_by_puct(prior, visits, np.array([0, q], F), F(51), F(-40), F(1), F(c_puct), F(0.2)) == 1
+def test_an_action_is_chosen_however_bad_all_are(c_puct, q):
+    tree = opened_roots([-1, 1.0, -1])
+    set_edges(tree, visits=[50], q=[q])
+    tree.node_visits[0, 0], tree.node_value[0, 0], tree.visited_prior[0, 0] = 51, -40, 1
+    assert choose_by_puct(tree, 0, 0, F(c_puct), F(0.2)) == 0
 
 
 def test_missing_values_are_completed_by_the_mix():
     # Danihelka et al. 2022, equation 33: (v + sum N / sum P of visited * sum P q) / (1 + sum N)
     #   v = 0.1; visited: P = 0.5, N = 3, q = 0.4 and P = 0.25, N = 1, q = -0.8; so sum P q = 0.2 - 0.2 = 0
     #   (0.1 + 4 / 0.75 * 0) / 5 = 0.02
-    prior = np.array([0.5, 0.25, 0.25, ILLEGAL], F)
-    visits, unproven = np.array([3, 1, 0, 0], np.int32), np.full(4, UNPROVEN, np.int8)
-    completed = np.empty(4, F)
-    complete_q(prior, visits, np.array([0.4, -0.8, 0, 0], F), unproven, F(0.1), completed)
-    assert completed[:3] == pytest.approx([0.4, -0.8, 0.02])
+    tree, completed = opened_roots([0.5, 0.25, 0.25]), np.empty(3, F)
+    tree.raw_value[0, 0] = 0.1
+    prior = np.array([0.5, 0.25, 0.25], F)
+
+    def complete(q, visits=(3, 1, 0)):
+        set_edges(tree, q=q, visits=visits)
+        mix = complete_q(tree, 0, prior, completed)
+        assert mix == completed[2]
+        return completed
+
+    assert complete([0.4, -0.8, 0]) == pytest.approx([0.4, -0.8, 0.02])
     # q = 0.4 and 0.2: sum P q = 0.25; (0.1 + 4 / 0.75 * 0.25) / 5 = 0.286667
-    complete_q(prior, visits, np.array([0.4, 0.2, 0, 0], F), unproven, F(0.1), completed)
-    assert completed[2] == pytest.approx(0.2866667)
+    assert complete([0.4, 0.2, 0])[2] == pytest.approx(0.2866667)
     # nothing visited: the network's value
-    complete_q(prior, np.zeros(4, np.int32), np.zeros(4, F), unproven, F(0.1), completed)
-    assert completed[:3] == pytest.approx([0.1] * 3)
+    assert complete([0, 0, 0], [0, 0, 0]) == pytest.approx([0.1] * 3)
     # a proven loss counts as -1, whatever the size of its q: (0.1 + 4 / 0.75 * (0.2 - 0.25)) / 5 = -0.0333333
-    proven = np.array([UNPROVEN, -1, UNPROVEN, UNPROVEN], np.int8)
-    complete_q(prior, visits, np.array([0.4, -1e6, 0, 0], F), proven, F(0.1), completed)
-    assert completed[:3] == pytest.approx([0.4, -1, -1 / 30])
+    set_known(tree, EDGE, -1)
+    assert complete([0.4, -1e6, 0]) == pytest.approx([0.4, -1, -1 / 30])
 
 
 def test_sigma_by_hand():
@@ -144,7 +172,9 @@ def test_sequential_halving_schedules_by_hand(num_considered, budget, schedule):
 def read_gumbel_root(prior, visits, q, proven, gumbels, offset, scale, raw_value=0.0) -> tuple[np.ndarray, int]:
     """The policy target and the best action of a root that looks like this."""
     tree = opened_roots(np.array(prior, F))
-    tree.visits[0, 0], tree.q[0, 0], tree.action_proven[0, 0] = visits, q, proven
+    set_edges(tree, visits=visits, q=q)
+    for i, known in enumerate(proven):
+        set_known(tree, i * EDGE, known)
     tree.root_gumbel[0], tree.raw_value[0, 0] = gumbels, raw_value
     tree.node_visits[0, 0] = 1 + sum(visits)
     actions = len(prior)
@@ -178,6 +208,12 @@ def test_when_the_most_visited_action_is_lost_the_best_of_the_others_wins():
 # --- the root's priors -----------------------------------------------------------------------------------------------
 
 
+def set_edges(tree: Tree, **rows: Sequence[float]) -> None:
+    """Writes the numbers of the first tree's first edges."""
+    for name, row in rows.items():
+        getattr(tree, name)[: EDGE * len(row) : EDGE] = row
+
+
 def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     """`count` trees of which only the root is open, with these weights; a weight below 0 is an illegal action."""
     tree = make_tree(count, 2, len(priors), 1)
@@ -193,24 +229,23 @@ def prepare(tree, seed=0, first_game=0, ply=0, fraction=0.0, total=10.0, use_gum
     settings = SETTINGS._replace(noise_fraction=F(fraction), noise_total=total, draws_gumbel=use_gumbel)
     budgets = np.ones(count, np.int32)
     cpu_kernels.prepare_roots(tree, everyone, budgets, seed, first_game + everyone, np.full(count, ply), settings)
-    return tree.root_prior.copy()
+    return dense(tree).root_prior
 
 
 def test_without_noise_the_roots_priors_are_those_of_the_network():
     tree = opened_roots([0.64, 0.16, -1, 0.2])
     assert prepare(tree)[0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])
-    assert tree.prior[0, 0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])  # the raw prior stays as it was
+    assert dense(tree).prior[0, 0, [0, 1, 3]] == pytest.approx([0.64, 0.16, 0.2])  # the raw prior stays as it was
 
 
 def test_noise_is_mixed_by_its_fraction():
     tree = opened_roots([0.5, -1, 0.25, 0.25], 50)
     shares, mixed = prepare(tree, fraction=1.0), prepare(tree, fraction=0.25)
     legal = [0, 2, 3]
-    assert mixed[:, legal] == pytest.approx(0.75 * tree.prior[:, 0, legal] + 0.25 * shares[:, legal], abs=1e-6)
+    assert mixed[:, legal] == pytest.approx(0.75 * dense(tree).prior[:, 0, legal] + 0.25 * shares[:, legal], abs=1e-6)
     for found in (shares, mixed):
         assert found[:, legal].sum(axis=1) == pytest.approx(np.ones(50), abs=1e-5)
         assert (found[:, legal] >= 0).all()
-        assert (found[:, 1] < 0).all()  # illegal stays illegal
 
 
 @pytest.mark.parametrize("total", [0.5, 10.0])
@@ -322,7 +357,7 @@ def test_weights_of_any_size_become_priors(size):
     weights = np.array([1, -1, 2, 5, -1, -1, 0], F)
     with np.errstate(under="ignore"):
         tree = opened_roots(np.where(weights < 0, F(-1), weights * F(size)).astype(F))
-    prior = tree.prior[0, 0]
+    prior = dense(tree).prior[0, 0]
     assert np.isfinite(prior[[0, 2, 3, 6]]).all(), f"priors {prior}"
     assert prior[[0, 2, 3, 6]] == pytest.approx([0.125, 0.25, 0.625, 0], abs=1e-4)
     assert (prior[[1, 4, 5]] < 0).all()
@@ -338,13 +373,13 @@ def test_priors_are_raised_by_hand(exponent, expected):
         SETTINGS._replace(root_prior_exponent=exponent),
     )
     cpu_kernels.open_roots(tree, np.arange(1), answers, settings)
-    assert tree.prior[0, 0, [0, 2]] == pytest.approx(expected)
-    assert tree.prior[0, 0, 1] < 0
+    assert unpacked(tree.action[edges_below(tree, 0, 0)])[0].tolist() == [0, 2]
+    assert tree.prior[edges_below(tree, 0, 0)] == pytest.approx(expected)
 
 
 def test_the_memory_of_a_node_by_hand():
-    # 7 actions: four 32-bit words and a byte each; six more words, a counter, two bytes; two 64-bit words of state
-    assert bytes_of_simulation(registry.load("connect4").game) == 4 * (4 * 7 + 6) + 7 + 4 + 2 + 16
+    # 7 edges of five 32-bit words; eleven words for the node, two bytes; two 64-bit words of state
+    assert bytes_of_simulation(registry.load("connect4").game) == 7 * 20 + 11 * 4 + 2 + 16
 
 
 def test_no_mass_on_legal_actions_makes_them_equal():
@@ -352,5 +387,5 @@ def test_no_mass_on_legal_actions_makes_them_equal():
     masks = np.array([[True, False, True], [True, False, True]])
     answers = LeafAnswers(masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros((2, 1), F))
     cpu_kernels.open_roots(tree, np.arange(2), answers, SETTINGS)
-    assert tree.prior[0, 0, [0, 2]] == pytest.approx([0.5, 0.5])
-    assert tree.prior[1, 0, [0, 2]] == pytest.approx([0.25, 0.75])  # what lies on illegal actions is of no account
+    assert tree.prior[edges_below(tree, 0, 0)] == pytest.approx([0.5, 0.5])
+    assert tree.prior[edges_below(tree, 1, 0)] == pytest.approx([0.25, 0.75])  # the illegal one has no say
