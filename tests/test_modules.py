@@ -58,7 +58,8 @@ TESTED_IN = {
     "tests/search/test_cuda_search.py": ["alphazero/search/cuda_*.py", "alphazero/search/placement.py"],
     "tests/search/test_mcts.py": ["alphazero/search/cpu_kernels.py", "alphazero/search/roots.py"],
     "tests/search/test_tree.py": [
-        "alphazero/game/randomness.py", "alphazero/search/backup.py", "alphazero/search/selection.py",
+        "alphazero/game/randomness.py", "alphazero/search/backup.py", "alphazero/search/expansion.py",
+        "alphazero/search/selection.py",
     ],
     "tests/storage/test_lock.py": ["alphazero/storage/folder_lock.py"],
     "tests/storage/test_schema.py": ["alphazero/storage/formats.py"],

@@ -18,7 +18,8 @@ from numba.extending import intrinsic
 
 from alphazero.game.functions import plain
 from alphazero.game.kernels import Kernels, entry_point, inlined, kernel
-from alphazero.search.backup import expand, finish_walk, go_on, set_seats
+from alphazero.search.backup import finish_walk, set_seats
+from alphazero.search.expansion import expand, go_on
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import ROOT, ZERO, LeafAnswers, Step

@@ -15,8 +15,9 @@ from numba import cuda
 
 from alphazero.game.functions import bound, with_callees
 from alphazero.game.kernels import BoundRules, Kernels, _advance_to_die, _to_canonical, _wins_by
-from alphazero.search.backup import expand, finish_walk, go_on, set_seats
+from alphazero.search.backup import finish_walk, set_seats
 from alphazero.search.cuda_memory import SIMULATED
+from alphazero.search.expansion import expand, go_on
 from alphazero.search.roots import move_root, prepare_root, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import PENDING, ROOT, ZERO, Memory, Tree, make_arrays, room_of, rounded_product

@@ -9,7 +9,7 @@ from typing import Annotated, NamedTuple
 import numpy as np
 
 from alphazero.game.randomness import CHANCE, make_key
-from alphazero.search.backup import go_on
+from alphazero.search.expansion import go_on
 
 
 class Dice(NamedTuple):

@@ -21,7 +21,8 @@ from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
 from alphazero.game.kernels import Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
-from alphazero.search.backup import expand, finish_walk
+from alphazero.search.backup import finish_walk
+from alphazero.search.expansion import expand
 from alphazero.search.mcts import QUIET, SearchConfig
 from alphazero.search.roots import find_edge, move_root, prepare_root, read_line, read_root
 from alphazero.search.selection import edges_of, walk
@@ -140,10 +141,11 @@ def open_tree(simulations, seed, ply):
 def _begin(simulations):
     """Begins a search of the position, where a player is to move.
 
-    It searches the smallest mirror image; with dice the position itself, whose outcomes the page knows by number.
+    It searches the smallest mirror image; the position itself with dice, whose outcomes the page knows by number, and
+    where the state has a history, which has no mirror images.
     """
     own = scratch()
-    if HAS_DICE:
+    if HAS_DICE or HISTORY_WORDS:
         own.symmetry[0] = 0
         for word in range(len(own.root)):
             own.root[word] = page().state[word]
