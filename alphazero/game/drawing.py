@@ -39,11 +39,9 @@ Layer = tuple[float, str, str]
 Numbers = Mapping[int, float] | Sequence[float] | np.ndarray
 
 
-def draw(
-    board: Board, view: View, title: str, policy: Numbers | None, values: Numbers | None, alone: bool = False
-) -> str:
-    """The picture as SVG; `policy` and `values` are as in `Position.svg`. `alone`: of a game for one."""
-    status = _status(view) if not alone else "to move" if view.outcome is None else "the game is over"
+def draw(board: Board, view: View, title: str, policy: Numbers | None, values: Numbers | None, players: int = 2) -> str:
+    """The picture as SVG; `policy` and `values` are as in `Position.svg`."""
+    status = _status(view, players) if players > 1 else "to move" if view.outcome is None else "the game is over"
     picture, marks = _Picture(board), _marks(view, policy, values)
     cells = picture.cells(view) if board.cells else picture.text(view.text)
     body = [
@@ -94,10 +92,12 @@ def _by_action(numbers: Numbers | None, legal: Iterable[int]) -> dict[int, float
     return {action: number for action, number in found.items() if math.isfinite(number)}
 
 
-def _status(view: View) -> str:
+def _status(view: View, players: int) -> str:
     if view.outcome is None:
         return f"{ORDINALS[view.to_play]} player to move"
-    return "draw" if len(view.winners) > 1 else f"{ORDINALS[view.winners[0]]} player has won"
+    best = " and ".join(ORDINALS[player] for player in view.winners)
+    together = "draw" if len(view.winners) == players else f"{best} player share the win"
+    return together if len(view.winners) > 1 else f"{best} player has won"
 
 
 def _number(length: float) -> str:
@@ -279,7 +279,7 @@ class _Picture:
         drawn = [icon, self.words((x + 0.5, y), status, text_anchor="start")]
         found = {mark.click: f"{mark.click.name} {mark.text}" for mark in reversed(marks) if not mark.click.cells}
         labels = list((found | {c: found.get(c, c.name) for c in view.clicks if not c.cells}).values())
-        x += STATUS
+        x += max(STATUS, 0.5 + LETTER * len(status) if len(view.winners) > 1 else 0)
         for label in labels[:MOST_BUTTONS] if marks or len(labels) <= MOST_BUTTONS else ():
             x += 0.4 + LETTER * len(label)
             drawn.append(self.words((x, y), label, text_anchor="end", text_decoration="underline"))

@@ -371,7 +371,7 @@ class Position:
             if not (numbers is None or isinstance(numbers, Mapping)) and np.shape(numbers) != (self.game.num_actions,):
                 law = f"one number for each of the {self.game.num_actions} actions, or map actions to numbers"
                 raise GameError(f"a policy and values have {law}; this one has the shape {np.shape(numbers)}")
-        return draw(self.game.board, self.view, self.game.name, policy, values, self.game.num_players == 1)
+        return draw(self.game.board, self.view, self.game.name, policy, values, self.game.num_players)
 
     _repr_svg_ = svg
 

@@ -15,6 +15,7 @@ from alphazero.game import Board, Game, Piece, Position, grid_cells
 from alphazero.game.drawing import _Picture
 from alphazero.game.glyphs import GLYPHS
 from alphazero.game.validator import validate
+from games.tictacmo.game import TicTacMo
 from games.tictactoe.game import TicTacToe
 from tests.catalogue import general_games
 from tests.conftest import kernels_by_name
@@ -270,6 +271,29 @@ def test_a_game_without_a_board_is_drawn_as_its_text():
     assert [(click.cells, click.name) for click in position.view.clicks] == [((), "1"), ((), "2"), ((), "3")]
     words = " ".join(texts(position.svg())).replace("\u00a0", " ")
     assert "pile 9, first player 1, second player 2" in words
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((-0.5, 1.0, -0.5), "third player has won"),
+        ((0.5, 0.5, -1.0), "second and third player share the win"),
+        ((0.0, 0.0, 0.0), "draw"),
+    ],
+)
+def test_of_three_players_two_can_share_the_win(shares: tuple[float, ...], said: str):
+    """The second player would be to move."""
+
+    class Shared(TicTacMo):
+        def returns(state, results):
+            results[0], results[1], results[2] = shares
+
+        rules = replace(TicTacMo.rules, returns=returns)
+
+    end = TicTacMo().position("a1 b1 e2 b2 d1 a2 c3")
+    svg = Position(Shared(), end.state.copy(), end.to_play, ()).svg()
+    assert said in texts(svg)
+    assert float(re.search(r'viewBox="\S+ \S+ (\S+)', svg)[1]) > 7 * len(said)
 
 
 @pytest.mark.parametrize(
