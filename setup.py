@@ -54,6 +54,7 @@ setup(
     ],
     extras_require={
         "test": [
+            "chess>=1.11.2",  # GPL, as pyffish is: for the tests alone, never for the package
             "choix>=0.3.5",
             "fastapi>=0.115",
             "h11>=0.14",
@@ -69,6 +70,7 @@ setup(
             "open_spiel>=1.6",
             "playwright>=1.49",
             "pydraughts>=0.6.7",
+            "pyffish>=0.0.90",
             "pytest>=8",
             "pytest-xdist>=3.6",
             "ray>=2.52",

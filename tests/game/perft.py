@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 
 # Names that `Kernels.bind` replaces by one game's own.
@@ -37,9 +38,11 @@ def _perft(states, masks, actions):
     return total
 
 
-def count_games(kernels: Kernels, depth: int) -> int:
-    """Perft: the number of sequences of `depth` actions from the start position."""
+def count_games(kernels: Kernels, depth: int, position: Position | None = None) -> int:
+    """Perft: the number of sequences of `depth` actions from the start position, or another one."""
     if depth == 0:
         return 1
-    masks = np.empty((depth, kernels.game.num_actions), bool)
-    return int(kernels.bind(_perft)(kernels.start_states(depth), masks, np.zeros(depth, np.int64)))
+    masks, states = np.empty((depth, kernels.game.num_actions), bool), kernels.start_states(depth)
+    if position is not None:
+        states[0] = position.state
+    return int(kernels.bind(_perft)(states, masks, np.zeros(depth, np.int64)))

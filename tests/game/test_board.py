@@ -62,7 +62,7 @@ def test_every_legal_action_has_a_click_and_every_click_one_legal_action(game: G
     for position in positions_of(game.name):
         clicks = position.view.clicks
         assert sorted({click.action for click in clicks}) == position.legal_actions
-        paths = [click.cells for click in clicks if click.cells]
+        paths = [(*click.cells, click.choice) if click.choice else click.cells for click in clicks if click.cells]
         assert len(set(paths)) == len(paths)
         assert not [path for path in paths for other in paths if other != path and other[: len(path)] == path]
         names = {click.action: click.name for click in clicks}
