@@ -21,13 +21,27 @@ positions are possible, and are not looked for). All stones on the board count a
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Colors, Game, Position, Rules, Score, Stroke, edge_labels, grid_cells, read_grid
+from alphazero.game import (
+    Board,
+    Colors,
+    Game,
+    Piece,
+    Position,
+    Rules,
+    Score,
+    Stroke,
+    edge_labels,
+    enclosed,
+    grid_cells,
+    read_grid,
+)
 from games.go.points import (
     NEIGHBOURS,
     NOTHING,
@@ -249,11 +263,15 @@ class Go(Game):
         rows = 64 // (self.size + 1)
         return 1 << 64 * (row // rows) + row % rows * (self.size + 1) + column
 
-    def render(self, state: np.ndarray, to_play: int) -> str:
-        own, other = (int.from_bytes(state[at : at + self.words].tobytes(), "little") for at in (0, self.words))
-        first, second = (own, other) if to_play == 0 else (other, own)
+    def owners(self, state: np.ndarray, to_play: int) -> dict[int, int]:
+        """The owner of the stone on each point that has one."""
+        sides = [int.from_bytes(state[at : at + self.words].tobytes(), "little") for at in (0, self.words)]
         bits = [self.bit(cell) for cell in range(self.size**2)]
-        marks = ["X" if first & bit else "O" if second & bit else "." for bit in bits]
+        return {cell: to_play ^ side for cell, bit in enumerate(bits) for side in (0, 1) if sides[side] & bit}
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        owners = self.owners(state, to_play)
+        marks = ["XO"[owners[cell]] if cell in owners else "." for cell in range(self.size**2)]
         rows = [marks[at : at + self.size] for at in range(0, self.size**2, self.size)]
         lines = [f"{self.size - row:2} " + " ".join(signs) for row, signs in enumerate(rows)]
         return "\n".join(["   " + " ".join(LETTERS[: self.size]), *lines])
@@ -270,6 +288,22 @@ class Go(Game):
         names = [self.format_action(cell, NO_STATE) for cell in range(self.size**2)]
         labels = edge_labels([str(self.size - row) for row in range(self.size)], LETTERS[: self.size])
         return Board(grid_cells(self.size, self.size, names, "open"), labels, tuple(strokes), colors=COLORS)
+
+    def pieces(self, position: Position) -> list[Piece]:
+        """The stones, and at the end the territory."""
+        stones = [Piece(*stone) for stone in self.owners(position.state, position.to_play).items()]
+        return stones + (enclosed(stones, self.size, self.size) if position.terminal else [])
+
+    def remark(self, position: Position) -> str:
+        """The stones that were captured; at the end the areas."""
+        counts = Counter(piece.player for piece in self.pieces(position))
+        if position.terminal:
+            return f"area: Black {counts[0]}, White {counts[1]}" + (f" + {self.komi:g}" if self.komi else "")
+        start = position.start
+        placed = Counter(self.owners(start.state, start.to_play).values())
+        placed.update((start.to_play + i) % 2 for i, a in enumerate(position.actions) if a < self.size**2)
+        lost = placed[0] - counts[0], placed[1] - counts[1]
+        return f"captured: {lost[1]} by Black, {lost[0]} by White" if any(lost) else ""
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         row, column = divmod(action, self.size)
