@@ -126,9 +126,7 @@ class Evaluator:
                     lambda row: self.kernels.canonical(asked[row : row + 1])[0][0],
                 )  # fmt: skip
                 answers = found[0], found[1].reshape(num_asked, -1)
-                if self.cache.actions.shape[1]:  # there is no room for illegal actions
-                    answers[0][~masks[:num_asked]] = 0.0
-            self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
+            self._take(*answers, masks, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
         except BaseException:
             self.clear()  # this batch's entries have no answers
             raise
@@ -146,8 +144,9 @@ class Evaluator:
     @functools.cached_property
     def _take(self) -> Callable[..., None]:
         priors, values = (np.empty((1, self._sizes[size]), np.float32) for size in "AV")
+        masks = np.empty(priors.shape, bool)
         return entry_point(
-            take_answers, priors, values, 0, 0, self.cache, self._batch, self._permutations, priors, values
+            take_answers, priors, values, masks, 0, 0, self.cache, self._batch, self._permutations, priors, values
         )
 
 
@@ -250,10 +249,14 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
         batch.misses[miss] = i
         batch.places[miss] = entry if entry == NOWHERE else -1 - entry
         num_legal = 0
-        for action in range(masks.shape[1]):
-            own = action if symmetry == 0 else permutations[symmetry, action]  # 0 is the identity
-            masks[num_asked, action] = legal_masks[i, own]
-            num_legal += legal_masks[i, own]
+        if symmetry == 0:  # the identity
+            for action in range(masks.shape[1]):
+                masks[num_asked, action] = legal_masks[i, action]
+                num_legal += legal_masks[i, action]
+        else:
+            for action in range(masks.shape[1]):
+                masks[num_asked, action] = legal_masks[i, permutations[symmetry, action]]
+                num_legal += masks[num_asked, action]
         if room > 0 and num_legal > room and entry != NOWHERE:
             cache.used[-1 - entry] = 0
             batch.places[miss] = NOWHERE
@@ -283,7 +286,7 @@ def cut_values(priors, values, cut):
             right = right and abs(values[i]) <= LARGEST_VALUE  # not true of nan
             cut[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
         for action in range(priors.shape[1]):
-            right = right and 0 <= priors[row, action] < math.inf
+            right &= (priors[row, action] >= 0) & (priors[row, action] < math.inf)  # a branch would take longer
         if not right:
             return row
     return -1
@@ -293,7 +296,7 @@ _cut = of_fixed_types(cut_values)
 
 
 @kernel
-def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, permutations, priors, values):
+def take_answers(asked_priors, asked_values, masks, count, num_misses, cache, batch, permutations, priors, values):
     """Keeps the network's answers, and writes the answer for each of `count` states into `priors`, `values`.
 
     Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
@@ -303,8 +306,8 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
         miss = batch.asked[row]
         for seat in range(values.shape[1]):
             batch.values[miss, seat] = asked_values[row, seat]
-        for action in range(priors.shape[1]):
-            batch.priors[miss, action] = asked_priors[row, action]
+        for action in range(priors.shape[1]):  # an entry of the cache has no room for illegal actions
+            batch.priors[miss, action] = asked_priors[row, action] if room == 0 or masks[row, action] else 0.0
     for miss in range(num_misses):
         place = batch.places[miss]
         if place != NOWHERE:
@@ -332,6 +335,10 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
                     break
                 priors[i, permutations[symmetry, cache.actions[entry, pair]]] = cache.priors[entry, pair]
             continue
-        for action in range(priors.shape[1]):
-            own = action if symmetry == 0 else permutations[symmetry, action]
-            priors[i, own] = cache.priors[entry, action] if entry >= 0 else batch.priors[-1 - entry, action]
+        answers, row = (cache.priors, entry) if entry >= 0 else (batch.priors, -1 - entry)
+        if symmetry == 0:
+            for action in range(priors.shape[1]):
+                priors[i, action] = answers[row, action]
+        else:
+            for action in range(priors.shape[1]):
+                priors[i, permutations[symmetry, action]] = answers[row, action]
