@@ -52,6 +52,7 @@ from games.go.points import (
     either,
     is_empty,
     make_points,
+    mirrored,
     without,
     words_of,
 )
@@ -75,17 +76,12 @@ def make_keys(points: int) -> np.ndarray:
 
 
 @cache  # games of the same functions share compiled code
-def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: tuple[tuple[int, ...], ...]) -> Rules:
-    """The rules on `size` x `size` points; `by_points`: the result is points, and else won, lost or drawn.
-
-    `images`: by symmetry, the point that lands on each point.
-    """
+def make_rules(size: int, komi: float, by_points: bool, max_plies: int) -> Rules:
+    """The rules on `size` x `size` points; `by_points`: the result is points, and else won, lost or drawn."""
     points, pass_action = size * size, size * size
-    keys, symmetries = make_keys(points), np.array(images)
-    stride = size + 1
-    rows = 64 // stride  # in a word
+    keys = make_keys(points)
     words = words_of(size)
-    board, point, lowest, load, store, around, connected, smothered, captured_by = make_points(size)
+    board, in_row, row_of, point, lowest, load, store, around, connected, smothered, captured_by = make_points(size)
     own_at, other_at, playable_at, turn_at = 0, words, 2 * words, 3 * words
     lost_at, taken_at, key_at = turn_at + 1, turn_at + 1 + words, turn_at + 1 + 2 * words
     plies_at, keys_at = key_at + 1, key_at + 2
@@ -93,8 +89,7 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: 
 
     @njit
     def has(state, at, cell):
-        row = cell // size
-        return (state[at + row // rows] >> np.uint64(row % rows * stride + cell % size)) & ONE == ONE
+        return (row_of(state, at, cell // size) >> np.uint64(cell % size)) & ONE == ONE
 
     @njit
     def key_of(stones, colour):
@@ -141,8 +136,10 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: 
 
     @njit
     def legal(state, legal_mask):
-        for cell in range(points):
-            legal_mask[cell] = has(state, playable_at, cell)
+        for row in range(size):
+            bits = row_of(state, playable_at, row)
+            for column in range(size):
+                legal_mask[size * row + column] = (bits >> np.uint64(column)) & ONE == ONE
         legal_mask[pass_action] = True
 
     @njit
@@ -217,11 +214,18 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: 
 
     @njit
     def transform(state, symmetry):
+        """Bit 0: rows and columns change places; bit 1: the first row becomes the last; bit 2: so do the columns."""
         for at in (own_at, other_at, playable_at):
             image = NOTHING
-            for cell in range(points):
-                if has(state, at, symmetries[symmetry, cell]):
-                    image = either(image, point(cell))
+            for row in range(size):
+                source, bits = size - 1 - row if symmetry & 2 else row, ZERO
+                if symmetry & 1:
+                    for column in range(size):
+                        bit = (row_of(state, at, column) >> np.uint64(source)) & ONE
+                        bits |= bit << np.uint64(column)
+                else:
+                    bits = row_of(state, at, source)
+                image = either(image, in_row(row, mirrored(bits, size) if symmetry & 4 else bits))
             store(state, at, image)
 
     @njit
@@ -248,13 +252,17 @@ class Go(Game):
         self.history_words = 2 * self.words + 2 + self.max_plies
         self.state_words = 3 * self.words + 1 + self.history_words
         self.observation_shape = (9, self.size, self.size)
-        images = tuple(map(tuple, self.symmetries[0].tolist()))
-        self.rules = make_rules(self.size, self.komi, self.score is not None, self.max_plies, images)
+        self.rules = make_rules(self.size, self.komi, self.score is not None, self.max_plies)
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        board = np.arange(self.size**2).reshape(self.size, self.size)
-        cells = np.stack([np.rot90(side, turns).ravel() for side in (board, board[:, ::-1]) for turns in range(4)])
+        boards = []
+        for symmetry in range(8):
+            board = np.arange(self.size**2).reshape(self.size, self.size)
+            board = board.T if symmetry & 1 else board
+            board = board[::-1] if symmetry & 2 else board
+            boards.append((board[:, ::-1] if symmetry & 4 else board).ravel())
+        cells = np.stack(boards)
         return cells, np.hstack([cells, np.full((8, 1), self.size**2)])
 
     def bit(self, cell: int) -> int:
