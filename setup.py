@@ -76,7 +76,6 @@ setup(
             "ray>=2.52",
             "ruff>=0.12",
             "setuptools>=77",
-            "sgfmill>=1.1.1",
             "uvicorn>=0.54",
             "wandb>=0.19",
             "websockets>=14",

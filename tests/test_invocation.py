@@ -8,8 +8,8 @@ import pytest
 
 from alphazero import invocation
 from alphazero.invocation import command_line, quoted
-from alphazero.players import gtp_player
-from alphazero.players.gtp_player import split_command
+from alphazero.players import engine_process
+from alphazero.players.engine_process import split_command
 
 WORDS = [
     "runs/c4-1", "a b", "it's", "", "$HOME", "*", "x;y", "größer", 'gtp:"gnugo --mode gtp"',
@@ -33,7 +33,7 @@ def test_a_name_that_begins_with_a_hyphen_is_no_option():
 @pytest.fixture
 def windows(monkeypatch):
     monkeypatch.setattr(invocation, "WINDOWS", True)
-    monkeypatch.setattr(gtp_player, "WINDOWS", True)
+    monkeypatch.setattr(engine_process, "WINDOWS", True)
 
 
 @pytest.mark.parametrize(

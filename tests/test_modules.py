@@ -19,6 +19,7 @@ TESTED_IN = {
     "tests/matches/test_seats.py": ["alphazero/matches/seating.py"],
     "tests/commands/test_export.py": ["alphazero/nets/onnx_export.py"],
     "tests/commands/test_gtp.py": ["alphazero/game/gtp_words.py", "alphazero/players/gtp_server.py"],
+    "tests/commands/test_uci.py": ["alphazero/players/uci_server.py"],
     "tests/commands/test_new_game.py": ["alphazero/commands/rules/*.py"],
     "tests/commands/test_program.py": ["alphazero/_version.py", "alphazero/commands/shared.py", "alphazero/errors.py"],
     "tests/commands/test_report.py": ["alphazero/training/report.py"],
@@ -31,7 +32,6 @@ TESTED_IN = {
     "tests/catalogue/test_foreign_games.py": ["alphazero/game/python_game.py", "alphazero/catalogue/adapters/*.py"],
     "tests/game/test_game_contract.py": ["alphazero/game/game.py", "alphazero/game/rules.py", "games/*/game.py"],
     "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],
-    "tests/game/test_sgf.py": ["alphazero/game/reading/wthor.py"],
     "tests/game/test_record_files.py": ["alphazero/game/reading/pgn.py", "alphazero/game/reading/san.py"],
     "tests/catalogue/test_games_folder.py": ["alphazero/catalogue/shipped.py"],
     "tests/catalogue/test_registry.py": [
@@ -53,6 +53,7 @@ TESTED_IN = {
     "tests/games/test_pig.py": ["games/pig/*.py"],
     "tests/games/test_twenty48.py": ["games/twenty48/*.py"],
     "tests/nets/test_resnet.py": ["games/connect4/net.py"],
+    "tests/players/test_gtp_player.py": ["alphazero/players/engine_process.py"],
     "tests/players/test_players.py": [
         "alphazero/players/baselines.py", "alphazero/players/net_players.py", "alphazero/players/player.py",
         "alphazero/search/rollouts.py",

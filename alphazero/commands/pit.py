@@ -34,8 +34,8 @@ class PitConfig(MatchOptions):
 
     A contestant is random, greedy, minimax:DEPTH, mcts:SIMULATIONS, human, a shipped net (beginner, club or best in
     Connect Four), a run folder (its best net), folder:GENERATION, a checkpoint file, python:MODULE:FUNCTION (your own
-    function), gtp:"COMMAND" (a program that speaks GTP), or a player of the game's own (solver in Connect Four and
-    Othello). Contestants that search take settings, as in runs/c4@simulations=200,temperature=0.2.
+    function), gtp:"COMMAND" or uci:"COMMAND" (a program that speaks GTP or UCI), or a player of the game's own (solver
+    in Connect Four and Othello). Contestants that search take settings, as in runs/c4@simulations=200,temperature=0.2.
     """
 
     contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B")] = ()
@@ -46,8 +46,8 @@ class PitConfig(MatchOptions):
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
     save_games: Annotated[Path | None, argument("FILE", "none")] = None
-    """Write all games into this file: one line of JSON each, with the moves in the game's notation, or as PGN, SGF
-    or Othello's GGF if its name ends in .pgn, .sgf or .ggf."""
+    """Write all games into this file: one line of JSON each, with the moves in the game's notation, or as PGN if its
+    name ends in .pgn."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +130,7 @@ class ReplayConfig:
     """Lists the games in a file of --save-games, a tournament or the page, or steps through one of them."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """The file, as in games.jsonl, or games.pgn, .sgf, .ggf and .wtb of other programs."""
+    """The file, as in games.jsonl or games.pgn."""
     number: Annotated[
         int | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NUMBER]", help_behavior_hint="(default: list them)")
     ] = None

@@ -27,6 +27,7 @@ COMMANDS = {
     "export": "Write a net as an ONNX file, for programs that know nothing of this framework.",
     "report": "Write the metrics, pictures and warnings of a run as one HTML page.",
     "gtp": "Play by the Go Text Protocol, for programs that show or judge games.",
+    "uci": "Play chess by the Universal Chess Interface, for chess programs.",
     "solve": "Show the exact result of every move in a position.",
     "benchmark": "Score a contestant on positions whose exact result is known.",
     "compile": "Compile the shipped games ahead, for a wheel or an image.",
@@ -35,7 +36,7 @@ COMMANDS = {
 """The module of a command has its name and a function `main(argv)`."""
 GUESTS = {
     "ladder": "tournament", "replay": "pit", "check": "new", "export": "publish", "report": "doctor", "gtp": "serve",
-    "solve": "benchmark",
+    "uci": "serve", "solve": "benchmark",
 }  # fmt: skip
 """The commands that are a function `NAME(argv)` in the module of another."""
 ABOUT_RULES = "check", "new", "solve", "benchmark"

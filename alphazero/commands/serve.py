@@ -1,4 +1,4 @@
-"""Opens the page in the browser, `alphazero serve`; offers a player as an engine, `alphazero gtp PLAYER`."""
+"""Opens the page in the browser, `alphazero serve`; offers a player as an engine, by `alphazero gtp` or `uci`."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from typing import Annotated, TextIO
 import tyro
 
 from alphazero.api.extras import make_server
+from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import (
     Contestant,
     Device,
@@ -29,10 +30,12 @@ from alphazero.commands.options import (
 )
 from alphazero.commands.shared import parse
 from alphazero.game.gtp_words import check_spoken
+from alphazero.game.reading.san import chess_like
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.players.contestants import make_player
 from alphazero.players.gtp_server import Server
+from alphazero.players.uci_server import UciServer
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,8 @@ class ServeConfig:
     """Opens a page in the browser: play, analyse, and watch runs and tournaments.
 
     The page offers the shipped nets, random, greedy, minimax, mcts, the runs of its game, and the contestants given
-    here. Programs (gtp:"COMMAND") and Python functions (python:MODULE:FUNCTION) play only if they are given here.
-    The page also has all games that come with alphazero.
+    here. Programs (gtp:"COMMAND", uci:"COMMAND") and Python functions (python:MODULE:FUNCTION) play only if they are
+    given here. The page also has all games that come with alphazero.
     """
 
     contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT ...")] = ()
@@ -102,16 +105,36 @@ class GtpConfig:
         check_options(self)
 
 
+@dataclass(frozen=True)
+class UciConfig(GtpConfig):
+    """Plays chess, or a game like it, by the Universal Chess Interface (UCI), in Cute Chess, Arena or En Croissant.
+
+    It reads commands from standard input, and writes answers to standard output.
+    """
+
+
 def gtp(argv: list[str]) -> None:
     config = parse(GtpConfig, argv, command="gtp")
     _, loaded = load_game(config.game, [config.contestant])
     check_spoken(loaded.game)
+    _offer(config, loaded, Server)
+
+
+def uci(argv: list[str]) -> None:
+    config = parse(UciConfig, argv, command="uci")
+    _, loaded = load_game(config.game, [config.contestant])
+    chess_like(loaded.game, "UCI")
+    _offer(config, loaded, UciServer)
+
+
+def _offer(config: GtpConfig, loaded: LoadedGame, make_server: type[Server] | type[UciServer]) -> None:
+    """Has the player answer the lines of standard input."""
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
         player = make_player(
             config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
         )
-        server = Server(loaded, player, out)
+        server = make_server(loaded, player, out)
         lines, interrupted = _lines_of(sys.stdin)
         for line in lines:
             if not server.handle(line, interrupted):

@@ -2,8 +2,8 @@
 
 A text is a contestant of that name if the part before its first `:` is a known name. Otherwise it is a path, and `:`
 with digits at its end is the generation: write `./random` for a run folder called `random`. The FUNCTION of
-`python:MODULE:FUNCTION` follows the last `:`. The command of `gtp:"COMMAND"` needs no quotation marks where the shell
-has removed them; it is split into words as a shell would, but no shell runs it.
+`python:MODULE:FUNCTION` follows the last `:`. The command of `gtp:"COMMAND"` and `uci:"COMMAND"` needs no quotation
+marks where the shell has removed them; it is split into words as a shell would, but no shell runs it.
 
 The settings begin at the last `@` that is followed by a word and `=`, with no quotation mark after it: so a path or a
 command may hold an `@`.
@@ -27,11 +27,13 @@ from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net
 from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlayer
+from alphazero.players.engine_process import TIMEOUT
 from alphazero.players.function_player import FunctionPlayer, LogitsPlayer, find_function
-from alphazero.players.gtp_player import TIMEOUT, GtpPlayer
+from alphazero.players.gtp_player import GtpPlayer
 from alphazero.players.human import HumanPlayer
 from alphazero.players.net_players import SearchPlayer, make_net_player
 from alphazero.players.player import Player, Temperature
+from alphazero.players.uci_player import LIMITS, UciPlayer
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import playouts
 from alphazero.settings import check_function, check_range, config_from_dict
@@ -40,7 +42,7 @@ from alphazero.storage.formats import MAX_WEIGHTS_BYTES
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.storage.schema import MOST_TEXT
 
-NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp")
+NAMES = ("random", "greedy", "minimax", "mcts", "human", "python", "gtp", "uci")
 """Contestants that every game has."""
 _TYPES = {int: "a whole number", float: "a number", bool: "true or false"}
 _TRUTHS = {"true": True, "false": False}
@@ -89,12 +91,12 @@ class ContestantText:
     @property
     def runs_code(self) -> bool:
         """The contestant runs code that its text names; such texts are never taken from a file."""
-        return self.name in ("python", "gtp")
+        return self.name in ("python", "gtp", "uci")
 
     @property
     def plays_alone(self) -> bool:
         """The contestant plays one game at a time."""
-        return self.name in ("human", "gtp")
+        return self.name in ("human", "gtp", "uci")
 
     def at(self, path: str | Path) -> ContestantText:
         """The same contestant with its net in this file."""
@@ -224,13 +226,8 @@ def _open(
     if named.name == "python":
         temperature = Temperature(**named.settings_as(get_type_hints(Temperature)))
         return LogitsPlayer(named.head, kernels, find_function(named.argument), seed, temperature)
-    if named.name == "gtp":
-        check_spoken(loaded.game)
-        timeout = named.settings_as({"timeout": float}).get("timeout", TIMEOUT)
-        check_range("the timeout of gtp", timeout, 0.01, 86_400.0, whole=False)
-        quoted = re.fullmatch(r"\s*\"(.*)\"\s*", named.argument, re.DOTALL)
-        words = loaded.gtp_words(loaded.game)
-        return GtpPlayer(loaded.game, words, quoted[1] if quoted else named.argument, timeout)
+    if named.name in ("gtp", "uci"):
+        return _open_engine(named, loaded)
     if (path := _path_of(named, loaded)) is None:
         hint = "or a checkpoint file, a run folder, or folder:GENERATION"
         if re.fullmatch(r"\w+=.*", named.head):  # as PowerShell splits it
@@ -239,6 +236,25 @@ def _open(
     net = load_net(path, loaded, device)
     search, temperature = _search_settings(named, simulations, search_of(net, path))
     return make_net_player("", kernels, net, search, seed=seed, threads=threads, temperature=temperature)
+
+
+def _open_engine(named: ContestantText, loaded: LoadedGame) -> Player:
+    """An engine that speaks GTP; or UCI, whose settings are limits of its search and its own options."""
+    speaks_uci = named.name == "uci"
+    types = {"timeout": float, **(dict.fromkeys(LIMITS, int) if speaks_uci else {})}
+    options = {name: value for name, value in named.settings.items() if speaks_uci and name not in types}
+    own = {name: value for name, value in named.settings.items() if name not in options}
+    limits = replace(named, settings=own).settings_as(types)
+    timeout = limits.pop("timeout", TIMEOUT)
+    check_range(f"the timeout of {named.name}", timeout, 0.01, 86_400.0, whole=False)
+    for name, limit in limits.items():
+        check_range(f"{name} of uci", limit, 1, 1 << 40)
+    quoted = re.fullmatch(r"\s*\"(.*)\"\s*", named.argument, re.DOTALL)
+    command = quoted[1] if quoted else named.argument
+    if speaks_uci:
+        return UciPlayer(loaded.game, command, limits, options, timeout)
+    check_spoken(loaded.game)
+    return GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), command, timeout)
 
 
 def _path_of(named: ContestantText, loaded: LoadedGame) -> str | None:

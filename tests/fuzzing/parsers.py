@@ -24,7 +24,8 @@ from alphazero.commands.tournament import TournamentConfig
 from alphazero.game.record import line_of
 from alphazero.matches.intervals import Sprt
 from alphazero.players.contestants import ContestantText, find_checkpoint, make_player
-from alphazero.players.gtp_player import EngineFault, GtpProcess
+from alphazero.players.engine_process import EngineFault, EngineProcess
+from alphazero.players.gtp_player import answer
 from alphazero.players.gtp_server import Server
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import TakeBack
@@ -293,11 +294,11 @@ class Ended:
 
 
 def read_engine(lines: list[str], folder: Path) -> None:
-    engine: Any = GtpProcess.__new__(GtpProcess)
+    engine: Any = EngineProcess.__new__(EngineProcess)
     engine._log, engine._complaints, engine._stdout = [], [], io.StringIO("".join(f"{line}\n" for line in lines))
     engine._process = engine._overhearing = Ended()
     try:
-        sign, text = engine._answer("genmove black")
+        sign, text = answer("genmove black", engine._lines("genmove black"))
     except EngineFault as fault:
         assert "\n" not in str(fault)
         return

@@ -1,6 +1,6 @@
 """An engine for tests of our side of the Go Text Protocol, without a rule of any game in it.
 
-python fake_gtp_engine.py replay FILE     says what a real engine has said; FILE is a log of `GtpProcess`
+python fake_gtp_engine.py replay FILE     says what a real engine has said; FILE is a log of `EngineProcess`
 python fake_gtp_engine.py game MOVE...    follows one game that it knows; where that passes, its board passes by itself
 python fake_gtp_engine.py MODE            takes the first free cell of tic-tac-toe, but for what MODE makes it do
 """

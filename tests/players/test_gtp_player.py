@@ -20,11 +20,12 @@ from alphazero.game.gtp_words import default_words
 from alphazero.game.kernels import Kernels
 from alphazero.game.record import read_records, words_of
 from alphazero.matches.arena import Arena
-from alphazero.players import gtp_player
+from alphazero.players import engine_process
 from alphazero.players.baselines import RandomPlayer
 from alphazero.players.contestants import make_player, open_opponents
+from alphazero.players.engine_process import EngineFault
 from alphazero.players.function_player import FunctionPlayer
-from alphazero.players.gtp_player import EngineFault, GtpPlayer
+from alphazero.players.gtp_player import GtpPlayer, ask
 from alphazero.players.player import Forfeit
 
 FAKE, DATA = Path(__file__).parent / "fake_gtp_engine.py", Path(__file__).parent / "data"
@@ -179,7 +180,7 @@ def test_an_engine_that_does_not_read_is_ended_when_its_pipe_is_full():
     process = engine("deaf", timeout=1.0)._engine
     with pytest.raises(EngineFault):
         for _ in range(5000):
-            process.ask("play black " + "A1" * 500)
+            ask(process, "play black " + "A1" * 500)
     assert process._process.poll() is not None
 
 
@@ -252,11 +253,11 @@ def test_an_engine_is_ended_with_its_children(tmp_path):
 
 def test_engines_are_not_waited_for_one_after_the_other_when_the_process_was_asked_to_end(tmp_path, monkeypatch):
     players = [engine("child", tmp_path / f"pid{i}") for i in range(3)]
-    monkeypatch.setattr(gtp_player.interruption, "asked", lambda: True)
+    monkeypatch.setattr(engine_process.interruption, "asked", lambda: True)
     begin = time.monotonic()
     for player in players:
         player._engine.close()
-    assert time.monotonic() < begin + gtp_player.GRACE
+    assert time.monotonic() < begin + engine_process.GRACE
 
 
 @pytest.mark.parametrize(

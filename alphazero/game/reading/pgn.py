@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from alphazero.game.game import Game
-from alphazero.game.reading.san import chess_like, san
+from alphazero.game.reading.san import CHESS, chess_like, san
 from alphazero.game.record import GameRecord, record_of
 
-CHESS, START = "chess", "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
-"""The variant and the board of a game whose tags tell none."""
+START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
+"""The board of a game whose tags tell none."""
 TOKENS = re.compile(
     r"""\{[^}]*\}? | ;.* | ^%.* | \$\d+ | \d+\.+ | \d+(?!\S)
     | ^\s*\[\s*(?P<tag>\w+)\s*"(?P<value>(?:\\.|[^"\\])*|.*)"\s*\]

@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from alphazero.errors import InvalidSetting
 
+CHESS = "chess"
+"""The variant of programs and files that name none."""
 UCI = re.compile(r"([a-z])(\d+)([a-z]\d+)([a-z]?)")
 SAN = re.compile(r"([KQRBN]?)([a-wyz]?)(\d*)[-x:]?([a-z]\d+)[=(]?([QRBNqrbn]?)\)?")
 

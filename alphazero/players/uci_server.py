@@ -1,0 +1,196 @@
+"""One of our players as an engine that speaks the Universal Chess Interface (UCI).
+
+https://www.shredderchess.com/chess-features/uci-universal-chess-interface.html. It thinks on a thread of its own, so
+that it hears `stop` and `ponderhit`. A limit by depth means nothing to a tree search: it makes the player's own number
+of simulations then.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import threading
+import time
+from itertools import pairwise
+from typing import TextIO
+
+import numpy as np
+
+from alphazero._version import __version__
+from alphazero.catalogue.loaded import LoadedGame
+from alphazero.errors import InputError, InvalidSetting, UnknownName, printable
+from alphazero.game import Position
+from alphazero.game.reading.san import chess_like
+from alphazero.game.record import words_of
+from alphazero.players.net_players import SearchPlayer
+from alphazero.players.player import Player
+from alphazero.search.analysis import Analysis
+from alphazero.search.tree import bytes_of_simulation
+from alphazero.settings import check_range
+
+MOST_SIMULATIONS, MOST_BYTES = 200_000, 1 << 28
+"""Most simulations of one search, and the memory of its tree."""
+MOST_LINES = 100
+INTERVAL = 0.5
+"""Seconds between two reports of a search."""
+MOVES_LEFT, OVERHEAD = 25, 0.05
+"""Moves that a clock lasts for if nobody says how many; seconds of each move that pass outside of the search."""
+
+
+class UciServer:
+    """One player at one board; `handle` answers one line of the protocol."""
+
+    def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
+        if player.one_at_a_time:
+            raise InvalidSetting(f"{player.name} cannot be offered as an engine: choose a player in this program")
+        self._variant = chess_like(loaded.game, "UCI").name
+        self._game, self._player, self._number = loaded.game, player, 0
+        self._most = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(loaded.game)))
+        self._numbers = {"simulations": min(self._most, getattr(player, "num_simulations", 1)), "multipv": 1}
+        self._say = functools.partial(print, file=out, flush=True)
+        self._position = loaded.game.start()
+        self._analysis: tuple[int, Analysis] | None = None
+        """The newest search, which a game goes on with, and its simulations."""
+        self._thread: threading.Thread | None = None
+        self._stopped, self._ponderhit = threading.Event(), threading.Event()
+        if isinstance(player, SearchPlayer):  # it compiles before a clock runs
+            player.analysis(1).run(self._position)
+
+    def handle(self, line: str, interrupted: object = None) -> bool:
+        """Answers a line; returns False after `quit`. What the protocol does not have is passed over, as it asks."""
+        command, *words = line.split() or [""]
+        try:
+            if command in ("stop", "quit", "ucinewgame", "position", "go"):
+                self._halt()
+            if command == "uci":
+                self._introduce()
+            elif command == "isready":
+                self._say("readyok")
+            elif command == "setoption":
+                self._set_option(" ".join(words))
+            elif command == "ucinewgame":
+                self._number, self._analysis = self._number + 1, None
+            elif command == "position":
+                self._position = self._read_position(words)
+            elif command == "go":
+                self._stopped.clear()
+                self._ponderhit.clear()
+                self._thread = threading.Thread(target=self._think, args=(self._position, words), daemon=True)
+                self._thread.start()
+            elif command == "ponderhit":
+                self._ponderhit.set()
+        except InputError as error:
+            self._complain(error)
+        return command != "quit"
+
+    def _halt(self) -> None:
+        """Ends the search, if one is going on, whose best move is said."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def _complain(self, error: InputError) -> None:
+        self._say("info string " + printable(" ".join(str(error).split())))
+
+    def _introduce(self) -> None:
+        self._say(
+            f"id name alphazero {__version__} {self._player.name}\nid author alphazero\n"
+            f"option name Simulations type spin default {self._numbers['simulations']} min 1 max {self._most}\n"
+            f"option name MultiPV type spin default 1 min 1 max {MOST_LINES}\n"
+            "option name Ponder type check default false\n"
+            f"option name UCI_Variant type combo default {self._variant} var {self._variant}\nuciok"
+        )
+
+    def _set_option(self, text: str) -> None:
+        found = re.fullmatch(r"name (.+?)(?: value (.*))?", text)
+        name, value = (found[1].lower(), found[2] or "") if found else ("", "")
+        if name in self._numbers:
+            most = self._most if name == "simulations" else MOST_LINES
+            number = int(value) if re.fullmatch(r"\d{1,9}", value) else 0
+            check_range(name, number, 1, most)
+            self._numbers[name] = number
+        elif name == "uci_variant" and value != self._variant:
+            raise UnknownName("variant", value, [self._variant])
+        elif name not in ("uci_variant", "ponder"):
+            raise UnknownName("option", name, ["Simulations", "MultiPV", "Ponder", "UCI_Variant"])
+
+    def _read_position(self, words: list[str]) -> Position:
+        """`startpos` or `fen` with a board, then `moves`."""
+        end = words.index("moves") if "moves" in words else len(words)
+        position = self._game.position(" ".join(words[1:end]) if words[:1] == ["fen"] else "")
+        for word in words[end + 1 :]:
+            position = position.play(position.parse(word))
+        return position
+
+    # --- on the other thread ---
+
+    def _think(self, position: Position, words: list[str]) -> None:
+        """Says the best move by the limits behind `go`, and the expected answer to it."""
+        best = list[str]()
+        try:
+            if not position.terminal:
+                best = words_of(position, self._choose(position, words)[:2])
+        except InputError as error:
+            self._complain(error)
+        self._say("bestmove " + (" ponder ".join(best) or "(none)"))
+
+    def _choose(self, position: Position, words: list[str]) -> tuple[int, ...]:
+        """The action, and the expected ones after it."""
+        nodes, seconds = _limits(words, "wb"[position.to_play])
+        waits, at = not {"infinite", "ponder"}.isdisjoint(words), (np.array([self._number]), np.array([position.ply]))
+        if not isinstance(self._player, SearchPlayer):
+            best = int(self._player.select_actions(position.state[None].copy(), *at)[0])
+            while waits and not self._ponderhit.is_set() and not self._stopped.wait(0.01):
+                pass
+            return (best,)
+        nodes = nodes or (self._most if seconds else self._numbers["simulations"])
+        analysis = self._analysis_of(self._most if waits or seconds else min(nodes, self._most))
+        begin = told = time.monotonic()
+        analysis.begin(position)
+        kept, done = analysis.simulations, False
+        while not done:
+            if waits and self._ponderhit.is_set():
+                waits, begin = False, time.monotonic()
+            if analysis.finished:
+                time.sleep(0.01 * waits)
+            else:
+                analysis.step()
+            now, count = time.monotonic(), analysis.simulations
+            late = seconds is not None and now >= begin + seconds
+            done = self._stopped.is_set() or (not waits and (analysis.finished or count >= nodes or late))
+            if done or now >= told + INTERVAL:
+                told, passed = now, max(1, round(1000 * (now - begin)))
+                rate = 1000 * (count - kept) // passed
+                for order, line in enumerate(analysis.lines()[: self._numbers["multipv"]], 1):
+                    score, words = centipawns(line.value), words_of(position, line.moves)
+                    self._say(
+                        f"info depth {len(words)} multipv {order} score cp {score} nodes {count} nps {rate} "
+                        f"time {passed} pv {' '.join(words)}"
+                    )
+        action = self._player.choose_after(analysis, self._number, position.ply)
+        return next((line.moves for line in analysis.lines() if line.action == action), (action,))
+
+    def _analysis_of(self, simulations: int) -> Analysis:
+        assert isinstance(self._player, SearchPlayer)
+        if self._analysis is None or self._analysis[0] != simulations:
+            self._analysis = simulations, self._player.analysis(simulations)
+        return self._analysis[1]
+
+
+def _limits(words: list[str], colour: str) -> tuple[int, float | None]:
+    """The nodes, 0 for none, and the seconds that `go` gives the search, by a limit or by the clock of a colour."""
+    numbers = {name: int(word) for name, word in pairwise(words) if re.fullmatch(r"-?\d{1,12}", word)}
+    nodes = max(0, numbers.get("nodes", 0))
+    if "movetime" in numbers:
+        return nodes, max(0.01, numbers["movetime"] / 1000 - OVERHEAD)
+    if (left := numbers.get(f"{colour}time")) is None:
+        return nodes, None
+    share = left / max(2, numbers.get("movestogo", MOVES_LEFT)) + 0.75 * numbers.get(f"{colour}inc", 0)
+    return nodes, max(0.01, min(share, 0.8 * left) / 1000 - OVERHEAD)
+
+
+def centipawns(value: float) -> int:
+    """A value in [-1, 1] in hundredths of a pawn, as Leela Chess Zero tells it: 100 for 0.54."""
+    return round(90 * math.tan(1.5637541897 * value))

@@ -1,0 +1,200 @@
+"""Our players as engines by the Universal Chess Interface: what Cute Chess sends, python-chess 1.11.2, and the clock.
+
+A file of uci_sessions/ is named after the program and the version that sends it; its first line is the game and the
+player. `>` begins what the program sends. Of an answer, `...` may be anything on its line, or lines. Cute Chess's was
+read in its source (uciengine.cpp, chessengine.cpp).
+"""
+
+import io
+import re
+import sys
+import time
+from pathlib import Path
+
+import chess
+import chess.engine
+import pytest
+
+from alphazero.catalogue import registry
+from alphazero.commands import serve
+from alphazero.commands.shared import run_command
+from alphazero.players import uci_server
+from alphazero.players.contestants import make_player
+from alphazero.players.uci_server import OVERHEAD, UciServer, centipawns
+from tests.commands.test_gtp_programs import pattern
+
+SESSIONS = sorted((Path(__file__).parent / "uci_sessions").iterdir())
+
+
+class Talk:
+    """A server and what it says to a line; it is waited for where it thinks without waiting itself."""
+
+    def __init__(self, player: str = "mcts:20", game: str = "gardner"):
+        loaded, self.out = registry.load(game), io.StringIO()
+        self.server = UciServer(loaded, make_player(player, loaded, seed=1, threads=1), self.out)
+
+    def __call__(self, line: str, wait: bool = True) -> str:
+        self.out.seek(0)
+        self.out.truncate()
+        self.going_on = self.server.handle(line + "\r\n")
+        if (thread := self.server._thread) is not None and wait:
+            thread.join(60)
+            assert not thread.is_alive()
+        return self.out.getvalue()
+
+    def best(self, line: str) -> str:
+        """The move that it plays after `go`."""
+        return self(line).rpartition("bestmove ")[2].split()[0]
+
+
+@pytest.fixture(scope="module")
+def talk() -> Talk:
+    return Talk()
+
+
+@pytest.mark.parametrize("session", SESSIONS, ids=lambda path: path.stem)
+def test_a_session_is_answered_word_for_word(session):
+    head, _, text = session.read_text().partition("\n")
+    game, player = head.removeprefix("# ").split()
+    talk, said = Talk(player, game), ""
+    talks = re.findall(r"^> (.*)\n((?:(?!> ).*\n)*)", text, re.MULTILINE)
+    assert len(talks) > 20
+    for command, answer in talks:
+        said = talk(command, wait="ponder " not in command)
+        assert re.fullmatch(pattern(answer.rstrip("\n")), said.rstrip("\n")), (command, said)
+        if command.startswith("go") and "ponder" not in command:
+            best = re.search(r"bestmove (\S+)", said)[1]
+            assert talk.server._position.parse(best) in talk.server._position.legal_actions
+    assert not talk.going_on
+
+
+def test_what_is_no_uci_is_passed_over_and_what_is_wrong_is_told(talk):
+    for line in (
+        "",
+        "  ",
+        "debug on",
+        "register later",
+        "xyzzy",
+        "stop",
+        "ponderhit",
+        "setoption name Ponder value true",
+    ):
+        assert talk(line) == "" and talk.going_on
+    talk("position startpos moves a2a3")
+    for line in (
+        "position startpos moves a2a4", "position fen 5/5", "position fen rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1 moves xx",
+        "setoption name Threads value 4", "setoption name MultiPV value 0", "setoption name MultiPV value x",
+        "setoption", "setoption name Simulations", "setoption name UCI_Variant value chess",
+    ):  # fmt: skip
+        said = talk(line)
+        assert said.startswith("info string ") and said.count("\n") == 1
+    assert talk.server._position.ply == 1  # what is on the board stays there
+    assert talk("setoption name uci_variant value gardner") == ""
+
+
+def test_a_search_ends_by_the_nodes_that_are_asked_for(talk):
+    talk("setoption name Simulations value 37")
+    for line, nodes in (("go nodes 100", 100), ("go depth 3", 37), ("go", 37), ("go infinite nodes 5", None)):
+        talk("ucinewgame")
+        talk("position startpos")
+        said = talk(line, wait="infinite" not in line) + (talk("stop") if "infinite" in line else "")
+        found = re.search(r" nodes (\d+) .*\nbestmove [a-e][1-5][a-e][1-5]q?( ponder \w+)?\n$", said)
+        assert found and (nodes is None or nodes <= int(found[1]) <= nodes + 8)  # leaves under way count
+
+
+def test_lines_tell_depth_score_and_expected_play(talk):
+    talk("setoption name MultiPV value 3")
+    talk("position fen 4k/R4/1R3/5/K4 w - - 0 1")
+    lines = [line for line in talk("go nodes 200").split("\n") if line.startswith("info")][-3:]
+    talk("setoption name MultiPV value 1")
+    fields = [
+        re.fullmatch(
+            r"info depth (\d+) multipv (\d) score cp (-?\d+) nodes \d+ nps \d+ time \d+ pv ([a-e1-5 ]+)", line
+        ).groups()
+        for line in lines
+    ]
+    assert [order for _, order, _, _ in fields] == ["1", "2", "3"]
+    assert all(int(depth) == len(moves.split()) for depth, _, _, moves in fields)
+    assert fields[0][3] == "b3b5" and int(fields[0][2]) == centipawns(1.0) > 10_000  # mate
+
+
+def test_a_score_is_that_of_leela_chess_zero():
+    """Its source, for its score type "centipawn": 90 tan(1.5637541897 q)."""
+    assert [centipawns(value) for value in (0.0, 0.5, -0.5, 0.9)] == [0, 89, -89, 546]
+
+
+def test_the_game_is_over_in_no_move_and_a_forced_one_is_played(talk):
+    talk("position fen 1R2k/R4/5/5/K4 b - - 0 1")
+    assert talk("go nodes 5") == "bestmove (none)\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "limits"),
+    [
+        ("nodes 7", (7, None)),
+        ("movetime 1000", (0, 1 - OVERHEAD)),
+        ("movetime 1", (0, 0.01)),
+        ("wtime 60000 btime 1 winc 1000", (0, 60 / 25 + 0.75 - OVERHEAD)),
+        ("wtime 10000 movestogo 10", (0, 1 - OVERHEAD)),
+        ("wtime 10000 movestogo 1", (0, 5 - OVERHEAD)),
+        ("wtime 100 winc 60000", (0, 0.08 - OVERHEAD)),
+        ("wtime -50", (0, 0.01)),
+        ("btime 60000", (0, None)),
+        ("infinite", (0, None)),
+        ("wtime x nodes y depth", (0, None)),
+    ],
+)
+def test_the_clock_of_the_side_to_move_gives_a_share(words, limits):
+    assert uci_server._limits(words.split(), "w") == pytest.approx(limits)
+
+
+def test_the_time_of_a_move_is_kept(talk):
+    talk("position startpos")
+    begin = time.monotonic()
+    talk("go movetime 300")
+    assert time.monotonic() - begin >= 0.2  # and no bound above: the machine may be busy
+
+
+def test_a_player_that_does_not_search_answers_too():
+    talk = Talk("greedy")
+    talk("position startpos moves a2a3")
+    assert re.fullmatch(r"bestmove [a-e]\d[a-e]\d\n", talk("go movetime 1"))
+    assert talk("go infinite", wait=False) == ""
+    assert re.fullmatch(r"bestmove [a-e]\d[a-e]\d\n", talk("stop"))
+
+
+def test_python_chess_plays_and_analyses():
+    """An independent client, which complains about each wrong word, and a process of ours."""
+    command = [sys.executable, "-m", "alphazero", "uci", "mcts:30", "--game", "chess", "--threads", "1"]
+    with chess.engine.SimpleEngine.popen_uci(command, timeout=120) as engine:
+        assert engine.id["author"] == "alphazero" and "Simulations" in engine.options
+        engine.configure({"Simulations": 20})
+        board = chess.Board()
+        for limit in (
+            chess.engine.Limit(nodes=10), chess.engine.Limit(time=0.1), chess.engine.Limit(depth=2),
+            chess.engine.Limit(white_clock=2, black_clock=2, white_inc=0.1, black_inc=0.1),
+        ):  # fmt: skip
+            played = engine.play(board, limit, info=chess.engine.INFO_ALL, ponder=board.ply() == 2)
+            assert played.move in board.legal_moves and played.info["pv"][0] == played.move
+            board.push(played.move)
+        lines = engine.analyse(board, chess.engine.Limit(nodes=40), multipv=3)
+        assert len(lines) == 3 and all(line["pv"][0] in board.legal_moves for line in lines)
+        mate = chess.Board("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1")
+        assert engine.play(mate, chess.engine.Limit(nodes=200)).move == chess.Move.from_uci("a1a8")
+        with engine.analysis(board) as analysis:  # without end
+            assert next(iter(analysis)) is not None
+        assert engine.ping() is None
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("random --game othello", "no words for othello"),
+        ("radnom --game gardner", "did you mean 'random'?"),
+        ("human --game gardner", "cannot be offered as an engine"),
+    ],
+)
+def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
+    assert run_command(serve.uci, line.split()) == 2
+    shown, errors = capsys.readouterr()
+    assert shown == "" and errors.count("\n") == 1 and message in errors
