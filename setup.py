@@ -76,6 +76,7 @@ setup(
             "ray>=2.52",
             "ruff>=0.12",
             "setuptools>=77",
+            "sgfmill>=1.1.1",
             "uvicorn>=0.54",
             "wandb>=0.19",
             "websockets>=14",

@@ -32,6 +32,7 @@ TESTED_IN = {
     "tests/catalogue/test_foreign_games.py": ["alphazero/game/python_game.py", "alphazero/catalogue/adapters/*.py"],
     "tests/game/test_game_contract.py": ["alphazero/game/game.py", "alphazero/game/rules.py", "games/*/game.py"],
     "tests/game/test_reading.py": ["alphazero/game/reading/*.py"],
+    "tests/game/test_sgf.py": ["alphazero/game/reading/wthor.py"],
     "tests/game/test_record_files.py": ["alphazero/game/reading/pgn.py", "alphazero/game/reading/san.py"],
     "tests/catalogue/test_games_folder.py": ["alphazero/catalogue/shipped.py"],
     "tests/catalogue/test_registry.py": [

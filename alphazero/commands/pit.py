@@ -46,8 +46,8 @@ class PitConfig(MatchOptions):
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
     save_games: Annotated[Path | None, argument("FILE", "none")] = None
-    """Write all games into this file: one line of JSON each, with the moves in the game's notation, or as PGN if its
-    name ends in .pgn."""
+    """Write all games into this file: one line of JSON each, with the moves in the game's notation, or as PGN, SGF
+    or Othello's GGF if its name ends in .pgn, .sgf or .ggf."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +130,7 @@ class ReplayConfig:
     """Lists the games in a file of --save-games, a tournament or the page, or steps through one of them."""
 
     file: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="FILE")]
-    """The file, as in games.jsonl or games.pgn."""
+    """The file, as in games.jsonl, or games.pgn, .sgf, .ggf and .wtb of other programs."""
     number: Annotated[
         int | None, tyro.conf.Positional, tyro.conf.arg(metavar="[NUMBER]", help_behavior_hint="(default: list them)")
     ] = None

@@ -181,6 +181,25 @@ def cells_in_line(pieces: Sequence[Piece], columns: int, length: int) -> list[in
     return sorted(found)
 
 
+def enclosed(pieces: Sequence[Piece], rows: int, columns: int) -> list[Piece]:
+    """A `dot` for each empty cell of a grid whose region only one player's pieces touch, as territory in Go."""
+    owners, found = {piece.cell: piece.player for piece in pieces}, list[Piece]()
+    left = {*range(rows * columns)} - owners.keys()
+    while left:
+        region, touched = [left.pop()], set[int | None]()
+        for cell in region:  # those that are added come later
+            row, column = divmod(cell, columns)
+            sides = ((row, cell - columns), (rows - 1 - row, cell + columns))
+            beside = {other for room, other in (*sides, (column, cell - 1), (columns - 1 - column, cell + 1)) if room}
+            region += left & beside
+            left -= beside
+            touched |= {owners[other] for other in beside & owners.keys()}
+        if len(touched) == 1:
+            (owner,) = touched
+            found += [Piece(cell, owner, "dot") for cell in region]
+    return found
+
+
 # --- boards of hexagons ---
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from alphazero.errors import count_of, shorten
+from alphazero.errors import IllegalAction, count_of, shorten
 from alphazero.game import Game, Position
 from alphazero.storage.files import append, atomic_write, parse_line, read_lines, sealed_line, to_json
 from alphazero.storage.schema import Count, Seconds, Text, Texts, check
@@ -67,10 +67,21 @@ class GameRecord:
         return self.contestants[seat if one_each else seat != lone_seat(game, self.number)]
 
     def positions(self, game: Game, second: bool = False) -> list[Position]:
-        """All positions from the start to the end; raises IllegalAction. `second`: those of `others`."""
+        """All positions from the start to the end; raises IllegalAction. `second`: those of `others`.
+
+        A forced pass may be left out, as some programs do.
+        """
         found = [game.position(self.board)]
         for word in self.others if second else (*self.opening, *self.moves):
-            found.append(found[-1].play(found[-1].parse(word)))
+            try:
+                action = found[-1].parse(word)
+            except IllegalAction:
+                legal = found[-1].legal_actions
+                if len(legal) != 1 or found[-1].format(legal[0]) != "pass":
+                    raise
+                found.append(found[-1].play(legal[0]))
+                action = found[-1].parse(word)
+            found.append(found[-1].play(action))
         return found
 
 

@@ -22,6 +22,7 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.search.tree import make_arrays
 from alphazero.settings import check_function, check_range
 
+FLOAT32 = np.dtype(np.float32)
 BUCKET = 4
 LARGEST_VALUE = 1 + 1e-3
 """The largest value that is taken for one in [-1, 1], since sums are rounded."""
@@ -126,9 +127,7 @@ class Evaluator:
                     lambda row: self.kernels.canonical(asked[row : row + 1])[0][0],
                 )  # fmt: skip
                 answers = found[0], found[1].reshape(num_asked, -1)
-                if self.cache.actions.shape[1]:  # there is no room for illegal actions
-                    answers[0][~masks[:num_asked]] = 0.0
-            self._take(*answers, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
+            self._take(*answers, masks, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
         except BaseException:
             self.clear()  # this batch's entries have no answers
             raise
@@ -146,8 +145,9 @@ class Evaluator:
     @functools.cached_property
     def _take(self) -> Callable[..., None]:
         priors, values = (np.empty((1, self._sizes[size]), np.float32) for size in "AV")
+        masks = np.empty(priors.shape, bool)
         return entry_point(
-            take_answers, priors, values, 0, 0, self.cache, self._batch, self._permutations, priors, values
+            take_answers, priors, values, masks, 0, 0, self.cache, self._batch, self._permutations, priors, values
         )
 
 
@@ -174,20 +174,21 @@ def _checked(
     Raises NetError for an answer that is no such pair of real numbers, EvaluationError for other numbers.
     """
     try:
-        priors, values = map(np.asarray, answer)
-        if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
-            raise TypeError("they are complex")
-        priors, values = np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
-        shape = len(legal_masks), *game.value_shape
-        if priors.shape != legal_masks.shape or values.shape != shape:
+        priors, values = answer
+        if not (_is_plain(priors) and _is_plain(values)):
+            priors, values = np.asarray(priors), np.asarray(values)
+            if "c" in priors.dtype.kind + values.dtype.kind:  # numpy would drop a part of them
+                raise TypeError("they are complex")
+            priors, values = np.ascontiguousarray(priors, np.float32), np.ascontiguousarray(values, np.float32)
+        if priors.shape != legal_masks.shape or values.shape != (len(legal_masks), *game.value_shape):
             raise ValueError(f"the shapes {priors.shape} and {values.shape}")
     except (ArithmeticError, RuntimeError, TypeError, ValueError) as error:  # torch raises the second
         raise NetError(
             f"{who} must give a pair (priors, values) of real numbers, of the shapes {legal_masks.shape} and "
             f"{(len(legal_masks), *game.value_shape)}, not {quote(answer)}: {' '.join(str(error).split())}"
         ) from error
-    cut = np.empty_like(values)
-    wrong = _cut(priors, values.ravel(), cut.ravel())  # of two dimensions, they would take longer to make than to cut
+    cut = np.empty(values.size, np.float32)  # of two dimensions, they would take longer to make than to cut
+    wrong = _cut(priors, values.reshape(-1), cut)
     if wrong >= 0:
         state = state_of(wrong)
         raise EvaluationError(
@@ -195,7 +196,12 @@ def _checked(
             f"not the priors {priors[wrong]} and the value {values[wrong]}, for this position:\n"
             f"{game.render(state, game.mover(state, 0))}"
         )
-    return priors, cut
+    return priors, cut.reshape(values.shape)
+
+
+def _is_plain(array: Any) -> bool:
+    """An array that kernels take as it is. To find that out takes a third of the time of numpy's conversions."""
+    return type(array) is np.ndarray and array.dtype is FLOAT32 and array.flags.c_contiguous
 
 
 @kernel
@@ -250,10 +256,14 @@ def _look_up(states, legal_masks, number, cache, permutations, sees_wins, scratc
         batch.misses[miss] = i
         batch.places[miss] = entry if entry == NOWHERE else -1 - entry
         num_legal = 0
-        for action in range(masks.shape[1]):
-            own = action if symmetry == 0 else permutations[symmetry, action]  # 0 is the identity
-            masks[num_asked, action] = legal_masks[i, own]
-            num_legal += legal_masks[i, own]
+        if symmetry == 0:  # the identity
+            for action in range(masks.shape[1]):
+                masks[num_asked, action] = legal_masks[i, action]
+                num_legal += legal_masks[i, action]
+        else:
+            for action in range(masks.shape[1]):
+                masks[num_asked, action] = legal_masks[i, permutations[symmetry, action]]
+                num_legal += masks[num_asked, action]
         if room > 0 and num_legal > room and entry != NOWHERE:
             cache.used[-1 - entry] = 0
             batch.places[miss] = NOWHERE
@@ -283,7 +293,7 @@ def cut_values(priors, values, cut):
             right = right and abs(values[i]) <= LARGEST_VALUE  # not true of nan
             cut[i] = min(max(values[i], np.float32(-1.0)), np.float32(1.0))
         for action in range(priors.shape[1]):
-            right = right and 0 <= priors[row, action] < math.inf
+            right &= (priors[row, action] >= 0) & (priors[row, action] < math.inf)  # a branch would take longer
         if not right:
             return row
     return -1
@@ -293,7 +303,7 @@ _cut = of_fixed_types(cut_values)
 
 
 @kernel
-def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, permutations, priors, values):
+def take_answers(asked_priors, asked_values, masks, count, num_misses, cache, batch, permutations, priors, values):
     """Keeps the network's answers, and writes the answer for each of `count` states into `priors`, `values`.
 
     Answers are for canonical states: the canonical state's action a is the state's own action `permutations[s, a]`.
@@ -303,8 +313,8 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
         miss = batch.asked[row]
         for seat in range(values.shape[1]):
             batch.values[miss, seat] = asked_values[row, seat]
-        for action in range(priors.shape[1]):
-            batch.priors[miss, action] = asked_priors[row, action]
+        for action in range(priors.shape[1]):  # an entry of the cache has no room for illegal actions
+            batch.priors[miss, action] = asked_priors[row, action] if room == 0 or masks[row, action] else 0.0
     for miss in range(num_misses):
         place = batch.places[miss]
         if place != NOWHERE:
@@ -332,6 +342,10 @@ def take_answers(asked_priors, asked_values, count, num_misses, cache, batch, pe
                     break
                 priors[i, permutations[symmetry, cache.actions[entry, pair]]] = cache.priors[entry, pair]
             continue
-        for action in range(priors.shape[1]):
-            own = action if symmetry == 0 else permutations[symmetry, action]
-            priors[i, own] = cache.priors[entry, action] if entry >= 0 else batch.priors[-1 - entry, action]
+        answers, row = (cache.priors, entry) if entry >= 0 else (batch.priors, -1 - entry)
+        if symmetry == 0:
+            for action in range(priors.shape[1]):
+                priors[i, action] = answers[row, action]
+        else:
+            for action in range(priors.shape[1]):
+                priors[i, permutations[symmetry, action]] = answers[row, action]

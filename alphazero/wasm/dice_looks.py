@@ -177,7 +177,7 @@ def shaken(
     room = room_of(played)
     for number in range(count):
         state = played[int(rng.integers(len(played)))].state.copy()
-        for word in range(len(state)):
+        for word in range(len(room)):
             flips, size = int(rng.integers(2**64, dtype=np.uint64)), int(rng.integers(1, 9))
             if number % 2:  # some bits side by side alone, as a number may have them
                 flips &= (1 << size) - 1 << int(rng.integers(64))
@@ -191,7 +191,7 @@ def shaken(
 
 def room_of(played: Sequence[Position]) -> list[int]:
     """For each word the bits up to the one after the highest that was seen; none in a word that was always 0."""
-    seen = np.bitwise_or.reduce([position.state for position in played])
+    seen = np.bitwise_or.reduce([looks.shown(position) for position in played])
     return [min((1 << int(word).bit_length() + 1) - 1, 2**64 - 1) if word else 0 for word in seen]
 
 

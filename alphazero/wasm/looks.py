@@ -21,8 +21,9 @@ from scipy.special import entr
 
 from alphazero.errors import GameError
 from alphazero.game import Game, Position
-from alphazero.game.board import cells_in_line
+from alphazero.game.board import cells_in_line, enclosed
 from alphazero.game.record import words_of
+from alphazero.game.rules import shown_words
 
 POSITIONS = 2000
 """Positions to learn from in each round, and as many to be right in."""
@@ -37,7 +38,7 @@ Facts = tuple[dict[int, Any], dict[int, str], dict[int, Any]]
 Tree = int | list[Any]
 """A leaf is the number of a value; a question is [bit, tree if it is 0, tree if it is 1].
 
-Bit 0 is who moves, then come the 64 bits of each word, then a bit for each cell: it has a piece."""
+Bit 0 is who moves, then come the 64 bits of each word but the history's, then a bit for each cell: it has a piece."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,20 @@ class Looks:
     """Pieces of one player in a line that are marked as winning; 0: no lines are marked."""
     beside: list[list[int]]
     """For each cell those that share a side with it, if the winner's chain through the last move is marked."""
+    territory: bool
+    """At the end, dots mark the empty cells whose region only one player's pieces touch."""
 
 
 def bits_of(position: Position, pieces: Mapping[int, Any]) -> np.ndarray:
-    """The bits that trees ask about, `bool[1 + 64 K + cells]`; `pieces` by cell."""
+    """The bits that trees ask about, `bool[1 + 64 K + cells]` without the history's words; `pieces` by cell."""
     taken = np.zeros(len(position.game.board.cells), bool)
     taken[list(pieces)] = True
-    return np.concatenate([[bool(position.to_play)], bits_in(position.state), taken])
+    return np.concatenate([[bool(position.to_play)], bits_in(shown(position)), taken])
+
+
+def shown(position: Position) -> np.ndarray:
+    """The words of a position without those of its history."""
+    return position.state[: shown_words(position.game)]
 
 
 def bits_in(state: np.ndarray) -> np.ndarray:
@@ -171,8 +179,9 @@ def moves_of(alone: Position) -> tuple[dict[int, str], dict[int, Any]]:
 
 
 def pieces_of(position: Position) -> dict[int, Any]:
-    """The pieces by cell."""
-    return {piece.cell: {**vars(piece), "cell": None} for piece in position.game.pieces(position)}
+    """The pieces by cell, without the territory at the end."""
+    found = [piece for piece in position.game.pieces(position) if piece.shape != "dot" or not position.terminal]
+    return {piece.cell: {**vars(piece), "cell": None} for piece in found}
 
 
 class Learner:
@@ -203,7 +212,7 @@ class Learner:
         """The trees that are right in all positions."""
         pieces, words, clicks = self.labels
         assert self.bits is not None
-        before = self.bits[:, : 1 + 64 * self.game.state_words]  # a piece does not depend on pieces
+        before = self.bits[:, : 1 + 64 * shown_words(self.game)]  # a piece does not depend on pieces
         line, beside = self._line(), neighbours(self.game)
         trees = (
             [self._tree(labels, before, None) for labels in pieces],
@@ -212,8 +221,9 @@ class Learner:
         )
         chains = not line and self._chains(beside)
         return Looks(
-            [json.loads(value) for value in self.values], *trees, self._owned(), line, beside if chains else []
-        )
+            [json.loads(value) for value in self.values],
+            *trees, self._owned(), line, beside if chains else [], self._territory(),
+        )  # fmt: skip
 
     def number(self, value: Any) -> int:
         return self.values.setdefault(json.dumps(value), len(self.values))
@@ -266,6 +276,19 @@ class Learner:
             if chain_through(last[0], owners, beside) != set(end.view.winning):
                 return False
         return bool(marking)
+
+    def _territory(self) -> bool:
+        """Whether finished games have dots; raises GameError if these are not those of `enclosed`."""
+        _, rows, columns = self.game.observation_shape
+        for end in self.ended:
+            pieces = self.game.pieces(end)
+            dots = {(piece.cell, piece.player) for piece in pieces if piece.shape == "dot"}
+            stones = [piece for piece in pieces if piece.shape != "dot"]
+            if dots and dots != {(piece.cell, piece.player) for piece in enclosed(stones, rows, columns)}:
+                raise needs_more_bits(self.game, end)
+            if dots:
+                return True
+        return False
 
 
 def grown(rows: np.ndarray, labels: np.ndarray, known: np.ndarray, order: int = 1, most: int = MOST_DEPTH) -> Tree:

@@ -21,6 +21,7 @@ from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import NetError
 from alphazero.game import Game
+from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, load_net, search_of
 from alphazero.wasm.dice_looks import dice_looks_of
@@ -75,6 +76,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "board": asdict(game.board),
         "looks": asdict(looks),
         "columns": game.observation_shape[2],
+        "shown_words": shown_words(game),
         "runs_together": game.split_moves("12") != ["12"],
         "splits_words": _splits_words(game),
         "players": [

@@ -32,14 +32,16 @@ logger = logging.getLogger(__name__)
 HERE = Path(__file__).parent
 PACKAGES = ("pgx==2.6.0", "mctx==0.0.71", "jax[cpu]==0.10.2", "open_spiel==2.0.2")
 GAMES = {
-    "connect4": ("5x64", 64), "othello": ("5x64", 64),
+    "connect4": ("5x64", 64), "othello": ("5x64", 64), "go9": ("5x64", 64), "gardner": ("5x64", 64),
     "2048": ("2x32", 16), "backgammon": ("256x128", 16), "pig": ("2x32", 16),
 }  # fmt: skip
 """Sizes of the network and simulations; with dice, those that the shipped nets learned by."""
 CONSIDERED = {"2048": 4, "backgammon": 16, "pig": 2}
 """Actions that sequential halving considers in games with dice, as in their presets; the others have PUCT."""
-NOT_IN_PGX, NOT_IN_OPENSPIEL = ("pig",), ("2048",)
-"""OpenSpiel's search wants all points at the end."""
+NOT_IN_PGX, NOT_IN_OPENSPIEL = ("pig",), ("2048", "go9", "gardner")
+"""OpenSpiel's search wants all points at the end. Its Go calls a repeated position a draw, and its chess is 8x8."""
+OTHER_NUMBERS = ("gardner",)
+"""Games whose actions have other numbers in pgx: the searched positions are of games at all stages there."""
 FIGURES = ("network", "search", "self-play")
 HEADINGS = ("network alone, evaluations/s", "free network, simulations/s", "self-play, positions/s with a choice")
 OPENING_PLIES = 6
@@ -56,7 +58,7 @@ class PeersBenchmark:
     """Simulations and self-play positions per second of this framework, pgx with mctx, and OpenSpiel, on one core."""
 
     games: tuple[str, ...] = tuple(GAMES)
-    """Games: connect4, othello, 2048, backgammon, pig."""
+    """Games: connect4, othello, go9, gardner, 2048, backgammon, pig."""
     net: str = ""
     """Blocks x channels of the network; of Backgammon's, units for value x policy. Empty: as in the tables."""
     batch: int = 256
@@ -148,7 +150,8 @@ def measure(options: PeersBenchmark, game: str, python: str) -> dict[str, dict[s
     dice = game in CONSIDERED
     task = {
         "game": game, "net": [*map(int, net.split("x"))], "batch": options.batch, "simulations": simulations,
-        "considered": CONSIDERED.get(game, 0), "openings": [] if dice else openings(game, options.batch),
+        "considered": CONSIDERED.get(game, 0),
+        "openings": [] if dice or game in OTHER_NUMBERS else openings(game, options.batch),
     }  # fmt: skip
     pgx_mctx, root = [python, str(HERE / "pgx_mctx.py")], HERE.parent.parent
     programs: dict[str, tuple[list[str], dict[str, Any]]] = {

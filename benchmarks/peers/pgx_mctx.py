@@ -18,7 +18,7 @@ import pgx
 from pgx.experimental import auto_reset
 from turns import read_task, serve
 
-NAMES = {"connect4": "connect_four", "othello": "othello"}
+NAMES = {"connect4": "connect_four", "go9": "go_9x9", "gardner": "gardner_chess"}
 OUTCOMES = {"2048": 32, "backgammon": 21}
 VALUE_HIDDEN, HEAD_CHANNELS = 64, 16
 LONGEST_START = 200

@@ -21,13 +21,27 @@ positions are possible, and are not looked for). All stones on the board count a
 
 from __future__ import annotations
 
+from collections import Counter
 from functools import cache, cached_property
 from itertools import product
 
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Colors, Game, Position, Rules, Score, Stroke, edge_labels, grid_cells, read_grid
+from alphazero.game import (
+    Board,
+    Colors,
+    Game,
+    Piece,
+    Position,
+    Rules,
+    Score,
+    Stroke,
+    edge_labels,
+    enclosed,
+    grid_cells,
+    read_grid,
+)
 from games.go.points import (
     NEIGHBOURS,
     NOTHING,
@@ -38,6 +52,7 @@ from games.go.points import (
     either,
     is_empty,
     make_points,
+    mirrored,
     without,
     words_of,
 )
@@ -61,17 +76,12 @@ def make_keys(points: int) -> np.ndarray:
 
 
 @cache  # games of the same functions share compiled code
-def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: tuple[tuple[int, ...], ...]) -> Rules:
-    """The rules on `size` x `size` points; `by_points`: the result is points, and else won, lost or drawn.
-
-    `images`: by symmetry, the point that lands on each point.
-    """
+def make_rules(size: int, komi: float, by_points: bool, max_plies: int) -> Rules:
+    """The rules on `size` x `size` points; `by_points`: the result is points, and else won, lost or drawn."""
     points, pass_action = size * size, size * size
-    keys, symmetries = make_keys(points), np.array(images)
-    stride = size + 1
-    rows = 64 // stride  # in a word
+    keys = make_keys(points)
     words = words_of(size)
-    board, point, lowest, load, store, around, connected, smothered, captured_by = make_points(size)
+    board, in_row, row_of, point, lowest, load, store, around, connected, smothered, captured_by = make_points(size)
     own_at, other_at, playable_at, turn_at = 0, words, 2 * words, 3 * words
     lost_at, taken_at, key_at = turn_at + 1, turn_at + 1 + words, turn_at + 1 + 2 * words
     plies_at, keys_at = key_at + 1, key_at + 2
@@ -79,8 +89,7 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: 
 
     @njit
     def has(state, at, cell):
-        row = cell // size
-        return (state[at + row // rows] >> np.uint64(row % rows * stride + cell % size)) & ONE == ONE
+        return (row_of(state, at, cell // size) >> np.uint64(cell % size)) & ONE == ONE
 
     @njit
     def key_of(stones, colour):
@@ -127,8 +136,10 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: 
 
     @njit
     def legal(state, legal_mask):
-        for cell in range(points):
-            legal_mask[cell] = has(state, playable_at, cell)
+        for row in range(size):
+            bits = row_of(state, playable_at, row)
+            for column in range(size):
+                legal_mask[size * row + column] = (bits >> np.uint64(column)) & ONE == ONE
         legal_mask[pass_action] = True
 
     @njit
@@ -203,11 +214,18 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int, images: 
 
     @njit
     def transform(state, symmetry):
+        """Bit 0: rows and columns change places; bit 1: the first row becomes the last; bit 2: so do the columns."""
         for at in (own_at, other_at, playable_at):
             image = NOTHING
-            for cell in range(points):
-                if has(state, at, symmetries[symmetry, cell]):
-                    image = either(image, point(cell))
+            for row in range(size):
+                source, bits = size - 1 - row if symmetry & 2 else row, ZERO
+                if symmetry & 1:
+                    for column in range(size):
+                        bit = (row_of(state, at, column) >> np.uint64(source)) & ONE
+                        bits |= bit << np.uint64(column)
+                else:
+                    bits = row_of(state, at, source)
+                image = either(image, in_row(row, mirrored(bits, size) if symmetry & 4 else bits))
             store(state, at, image)
 
     @njit
@@ -234,13 +252,17 @@ class Go(Game):
         self.history_words = 2 * self.words + 2 + self.max_plies
         self.state_words = 3 * self.words + 1 + self.history_words
         self.observation_shape = (9, self.size, self.size)
-        images = tuple(map(tuple, self.symmetries[0].tolist()))
-        self.rules = make_rules(self.size, self.komi, self.score is not None, self.max_plies, images)
+        self.rules = make_rules(self.size, self.komi, self.score is not None, self.max_plies)
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        board = np.arange(self.size**2).reshape(self.size, self.size)
-        cells = np.stack([np.rot90(side, turns).ravel() for side in (board, board[:, ::-1]) for turns in range(4)])
+        boards = []
+        for symmetry in range(8):
+            board = np.arange(self.size**2).reshape(self.size, self.size)
+            board = board.T if symmetry & 1 else board
+            board = board[::-1] if symmetry & 2 else board
+            boards.append((board[:, ::-1] if symmetry & 4 else board).ravel())
+        cells = np.stack(boards)
         return cells, np.hstack([cells, np.full((8, 1), self.size**2)])
 
     def bit(self, cell: int) -> int:
@@ -249,11 +271,15 @@ class Go(Game):
         rows = 64 // (self.size + 1)
         return 1 << 64 * (row // rows) + row % rows * (self.size + 1) + column
 
-    def render(self, state: np.ndarray, to_play: int) -> str:
-        own, other = (int.from_bytes(state[at : at + self.words].tobytes(), "little") for at in (0, self.words))
-        first, second = (own, other) if to_play == 0 else (other, own)
+    def owners(self, state: np.ndarray, to_play: int) -> dict[int, int]:
+        """The owner of the stone on each point that has one."""
+        sides = [int.from_bytes(state[at : at + self.words].tobytes(), "little") for at in (0, self.words)]
         bits = [self.bit(cell) for cell in range(self.size**2)]
-        marks = ["X" if first & bit else "O" if second & bit else "." for bit in bits]
+        return {cell: to_play ^ side for cell, bit in enumerate(bits) for side in (0, 1) if sides[side] & bit}
+
+    def render(self, state: np.ndarray, to_play: int) -> str:
+        owners = self.owners(state, to_play)
+        marks = ["XO"[owners[cell]] if cell in owners else "." for cell in range(self.size**2)]
         rows = [marks[at : at + self.size] for at in range(0, self.size**2, self.size)]
         lines = [f"{self.size - row:2} " + " ".join(signs) for row, signs in enumerate(rows)]
         return "\n".join(["   " + " ".join(LETTERS[: self.size]), *lines])
@@ -270,6 +296,22 @@ class Go(Game):
         names = [self.format_action(cell, NO_STATE) for cell in range(self.size**2)]
         labels = edge_labels([str(self.size - row) for row in range(self.size)], LETTERS[: self.size])
         return Board(grid_cells(self.size, self.size, names, "open"), labels, tuple(strokes), colors=COLORS)
+
+    def pieces(self, position: Position) -> list[Piece]:
+        """The stones, and at the end the territory."""
+        stones = [Piece(*stone) for stone in self.owners(position.state, position.to_play).items()]
+        return stones + (enclosed(stones, self.size, self.size) if position.terminal else [])
+
+    def remark(self, position: Position) -> str:
+        """The stones that were captured; at the end the areas."""
+        counts = Counter(piece.player for piece in self.pieces(position))
+        if position.terminal:
+            return f"area: Black {counts[0]}, White {counts[1]}" + (f" + {self.komi:g}" if self.komi else "")
+        start = position.start
+        placed = Counter(self.owners(start.state, start.to_play).values())
+        placed.update((start.to_play + i) % 2 for i, a in enumerate(position.actions) if a < self.size**2)
+        lost = placed[0] - counts[0], placed[1] - counts[1]
+        return f"captured: {lost[1]} by Black, {lost[0]} by White" if any(lost) else ""
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         row, column = divmod(action, self.size)

@@ -66,11 +66,22 @@ def words_of(size: int) -> int:
     return -(-size // (64 // (size + 1)))
 
 
+@njit
+def mirrored(row, size):
+    """The bits of a row in reverse order, at most 32 (H. S. Warren, Hacker's Delight, 7-1)."""
+    for shift, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
+        distance, half = np.uint64(shift), np.uint64(mask)
+        row = ((row & half) << distance) | ((row >> distance) & half)
+    return row >> np.uint64(32 - size)
+
+
 class Points(NamedTuple):
     """Functions for one size of board; a point is size * row + column."""
 
     board: tuple[np.uint64, ...]
     """All points."""
+    in_row: Callable[..., Any]
+    row_of: Callable[..., Any]
     point: Callable[..., Any]
     lowest: Callable[..., Any]
     load: Callable[..., Any]
@@ -86,25 +97,35 @@ def make_points(size: int) -> Points:
     stride = size + 1
     rows = 64 // stride  # in a word
     words = words_of(size)
+    full_row = np.uint64((1 << size) - 1)
     across, down, to_next = np.uint64(1), np.uint64(stride), np.uint64((rows - 1) * stride)
 
     @njit
-    def point(cell):
-        row, column = cell // size, cell % size
-        word, bit = row // rows, ONE << np.uint64(row % rows * stride + column)
+    def in_row(row, bits):
+        """The points of a row, whose lowest bit is the left one."""
+        word, bits = row // rows, bits << np.uint64(row % rows * stride)
         return (
-            bit if word == 0 else ZERO,
-            bit if word == 1 else ZERO,
-            bit if word == 2 else ZERO,
-            bit if word == 3 else ZERO,
-            bit if word == 4 else ZERO,
-            bit if word == 5 else ZERO,
-            bit if word == 6 else ZERO,
+            bits if word == 0 else ZERO,
+            bits if word == 1 else ZERO,
+            bits if word == 2 else ZERO,
+            bits if word == 3 else ZERO,
+            bits if word == 4 else ZERO,
+            bits if word == 5 else ZERO,
+            bits if word == 6 else ZERO,
         )
 
+    @njit
+    def row_of(state, at, row):
+        """The bits of a row of the points that a state holds from the word `at` on."""
+        return (state[at + row // rows] >> np.uint64(row % rows * stride)) & full_row
+
+    @njit
+    def point(cell):
+        return in_row(cell // size, ONE << np.uint64(cell % size))
+
     board = NOTHING
-    for each in range(size * size):
-        board = either.py_func(board, point.py_func(each))
+    for each in range(size):
+        board = either.py_func(board, in_row.py_func(each, full_row))
 
     @njit
     def lowest(number, word):
@@ -184,4 +205,4 @@ def make_points(size: int) -> Points:
                     found = either(found, smothered(neighbour, other, empty))
         return found
 
-    return Points(board, point, lowest, load, store, around, connected, smothered, captured_by)
+    return Points(board, in_row, row_of, point, lowest, load, store, around, connected, smothered, captured_by)

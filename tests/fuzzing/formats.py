@@ -10,6 +10,7 @@ import contextlib
 import functools
 import hashlib
 import io
+import struct
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -23,7 +24,8 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.pit import list_games
 from alphazero.fingerprint import name_rules
 from alphazero.game.kernels import kernels_of
-from alphazero.game.record import GameRecord, read_records, write_records
+from alphazero.game.reading import record_files
+from alphazero.game.record import GameRecord, write_records
 from alphazero.matches.judge import read_positions
 from alphazero.players.contestants import ContestantText, load_net
 from alphazero.settings import config_from_dict
@@ -182,8 +184,20 @@ def write_games(records: Callable[[], list[GameRecord]], folder: Path) -> Path:
     return folder / "games.jsonl"
 
 
+def write_othello(suffix: str, folder: Path) -> Path:
+    record = GameRecord("othello", 0, ("a", "b"), ("d3", "c3"), ("c4",), "1-0", (0.1, 0.2), 1)
+    record_files.write_games(folder / f"games{suffix}", registry.load("othello").game, [record])
+    return folder / f"games{suffix}"
+
+
+def write_wthor(folder: Path) -> Path:
+    game = struct.pack("<HHHBB", 1, 2, 3, 40, 40) + bytes([34, 33, 43]).ljust(60, b"\0")
+    (folder / "games.wtb").write_bytes(struct.pack("<4BIHHBBBB", 20, 3, 12, 15, 1, 0, 2003, 8, 0, 24, 0) + game)
+    return folder / "games.wtb"
+
+
 def replay_games(path: Path, name: str = "tictactoe") -> object:
-    game, records = registry.load(name).game, read_records(path)
+    game, records = registry.load(name).game, record_files.read_games(path)
     with contextlib.redirect_stdout(io.StringIO()):
         list_games(records)
     return [(record.positions(game), record.positions(game, second=True)) for record in records]
@@ -270,6 +284,9 @@ FORMATS = {
     "records": Format(partial(write_games, some_records), replay_games),
     "records with dice": Format(partial(write_games, dice_records), partial(replay_games, name="pig")),
     "records for one": Format(partial(write_games, partial(dice_records, "2048")), partial(replay_games, name="2048")),
+    "sgf": Format(partial(write_othello, ".sgf"), partial(replay_games, name="othello")),
+    "ggf": Format(partial(write_othello, ".ggf"), partial(replay_games, name="othello")),
+    "wthor": Format(write_wthor, partial(replay_games, name="othello")),
     "toml": Format(write_toml, read_tournament),
     "tournament": Format(write_tournament, open_tournament, SEAL),
     "tournament games": Format(write_tournament_games, open_tournament),

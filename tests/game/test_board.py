@@ -11,7 +11,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
-from alphazero.game import Board, Game, Piece, Position, grid_cells
+from alphazero.game import Board, Game, Piece, Position, enclosed, grid_cells
 from alphazero.game.drawing import _Picture
 from alphazero.game.glyphs import GLYPHS
 from alphazero.game.validator import validate
@@ -82,7 +82,8 @@ def test_pieces_are_those_of_the_rendered_text(game: Game):
         marks = "".join(rows).replace(" ", "")
         if len(marks) != len(game.board.cells):
             continue
-        drawn = {piece.cell: "XO"[piece.player] for piece in position.view.pieces if piece.player is not None}
+        stones = [piece for piece in position.view.pieces if piece.shape != "dot"]
+        drawn = {piece.cell: "XO"[piece.player] for piece in stones if piece.player is not None}
         assert [drawn.get(cell, ".") for cell in range(len(marks))] == list(marks)
 
 
@@ -158,6 +159,14 @@ def played(name: str, text: str) -> Position:
 
 def clicks_of(position: Position) -> dict[tuple[int, ...], str]:
     return {click.cells: click.name for click in position.view.clicks}
+
+
+def test_regions_that_one_player_encloses_are_marked():
+    stones = [Piece(1, 0), Piece(4, 0), Piece(5, 1)]
+    assert {(dot.cell, dot.player, dot.shape) for dot in enclosed(stones, 3, 4)} == {(0, 0, "dot")}
+    found = {dot.cell: dot.player for dot in enclosed([*stones, Piece(2, 1), Piece(10, 1)], 3, 4)}
+    assert found == {0: 0, 3: 1, 6: 1, 7: 1, 11: 1}, "and not what both touch"
+    assert enclosed([], 2, 2) == []
 
 
 def test_every_cell_of_a_column_means_the_column():

@@ -253,3 +253,17 @@ def test_all_positions_of_two_by_two_points_are_found():
         with contextlib.suppress(InputError):
             legal += Smallest().position(f"{signs[0]}{signs[1]} {signs[2]}{signs[3]} X") is not None
     assert legal == 57
+
+
+def test_territory_and_captured_stones_are_told():
+    game = go("go5")
+    position = game.position("C2 A1 A2 D5 B1")
+    assert position.view.remark == "captured: 1 by Black, 0 by White"
+    assert {piece.shape for piece in position.view.pieces} == {""}
+    # White has the corner right of D, Black the two points of the other one; column C is nobody's
+    ended = game.position(".XX.O XX..O .X.OO XX.O. .X.O. O").play(25).play(25)
+    dots = {(game.board.cells[piece.cell].name, piece.player) for piece in ended.view.pieces if piece.shape == "dot"}
+    assert dots == {("A5", 0), ("A3", 0), ("A1", 0), ("E2", 1), ("E1", 1)}
+    assert ended.view.remark == "area: Black 11, White 8" and ended.points == 3
+    assert game.position("C2 pass pass").view.remark == "area: Black 25, White 0"
+    assert go("go9").position("pass pass").view.remark == "area: Black 0, White 0 + 7.5"

@@ -81,7 +81,8 @@ def compare_searches(game: Game, count: int, folder: Path, config: az.SearchConf
         assert answers.take(bool)[0] == found.proven
         assert tuple(answers.take(np.int32, int(answers.take(np.int32)[0])).tolist()) == found.line
         explored, proven = explored + (np.count_nonzero(found.visits) > 1), proven + found.proven
-    assert answers.ended and explored and proven
+    assert answers.ended and explored
+    assert proven or game.history_words  # where a game goes on until both pass, a win is rarely near
 
 
 def compare_moves(game: Game, count: int, folder: Path, config: az.SearchConfig, engine: GameModule) -> None:

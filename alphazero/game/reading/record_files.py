@@ -8,7 +8,7 @@ from pathlib import Path
 
 from alphazero.errors import InputError, StorageError
 from alphazero.game.game import Game
-from alphazero.game.reading import pgn
+from alphazero.game.reading import pgn, sgf, wthor
 from alphazero.game.record import GameRecord, read_records, write_records
 from alphazero.storage.files import atomic_write, read_bytes
 
@@ -26,7 +26,12 @@ class Format:
     """The moves may stay in the words of the file, if `Position.parse` knows them; raises InputError."""
 
 
-FORMATS = {".pgn": Format(pgn.write, pgn.read)}
+FORMATS = {
+    ".pgn": Format(pgn.write, pgn.read),
+    ".sgf": Format(sgf.write_sgf, sgf.read),
+    ".ggf": Format(sgf.write_ggf, sgf.read),
+    ".wtb": Format(wthor.write, wthor.read),
+}
 """By suffix."""
 
 

@@ -82,7 +82,7 @@ class Core {
   bit(number) {
     if (number === 0) return this.mover;
     const at = number - 1;
-    const words = this.state.length * 64;
+    const words = this.file.shown_words * 64;
     const cells = this.file.board.cells.length;
     if (at >= words + cells) return this.legal_mask[at - words - cells];
     if (at >= words) return this.taken.has(at - words) ? 1 : 0;
@@ -163,8 +163,24 @@ class Core {
     return [...found].sort((a, b) => a - b);
   }
 
+  // A dot for each empty cell whose region only one player's pieces touch.
+  territory(pieces) {
+    const { columns } = this.file;
+    const owners = new Map(pieces.map(({ cell, player }) => [cell, player]));
+    const left = new Set([...this.file.board.cells.keys()].filter((cell) => !owners.has(cell)));
+    const besides = (cell) => [cell - columns, cell + columns, ...(cell % columns ? [cell - 1] : []), ...((cell + 1) % columns ? [cell + 1] : [])];
+    return [...left].flatMap((first) => {
+      const region = new Set(left.has(first) ? [first] : []);
+      for (const cell of region) besides(cell).filter((one) => left.has(one)).forEach((one) => region.add(one));
+      region.forEach((cell) => left.delete(cell));
+      const touched = new Set([...region].flatMap(besides).filter((one) => owners.has(one)).map((one) => owners.get(one)));
+      return touched.size === 1 ? [...region].map((cell) => ({ player: [...touched][0], shape: "dot", text: "", cell })) : [];
+    });
+  }
+
   view(last) {
     const pieces = this.pieces();
+    if (this.over && this.file.looks.territory) pieces.push(...this.territory(pieces));
     const legal = this.legal();
     const words = this.words(legal);
     const ways = this.clicks(legal);

@@ -229,12 +229,15 @@ export class BoardView {
     refill(layers.marks, shaded);
     refill(layers.numbers, numbers);
     const cellsOf = (fits) => (this.hints ? [...new Set([...this.first.values()].map((click) => click.cells).filter(fits).map((clicked) => this.marked(clicked)[0]))] : []);
-    const dots = cellsOf((clicked) => clicked.length === 1).filter((cell) => !drawn.has(cell)).map((cell) => {
+    const placed = cellsOf((clicked) => clicked.length === 1);
+    // cells are not marked where one may play nearly everywhere
+    const plain = placed.length > 0.8 * (cells.length - this.owners.size) && radius(cells[placed[0]].outline) > 0.3;
+    const dots = (plain ? [] : placed).filter((cell) => !drawn.has(cell)).map((cell) => {
       const { outline, look } = cells[cell];
       const small = radius(outline) < 0.3;
       return drawArea(outline, look, small ? 0.9 : 0.3, { fill: colors.mark, "fill-opacity": small ? 0.35 : 0.75 });
     });
-    // where few of the pieces can move, they are marked
+    // pieces that can move are marked where they are few
     const movable = cellsOf((clicked) => clicked.length > 1);
     const few = 2 * movable.length < this.view.pieces.filter(({ player }) => player === this.view.to_play).length ? movable : [];
     refill(layers.hints, dots, few.map((cell) => this.ring(cell, 3)));

@@ -193,13 +193,13 @@ export class PlayView {
       status = `${this.nameOf(view.to_play)} thinks …`;
       detail = this.app.lost ? `${last}It moves when the page is connected again.` : `${last}Wait for its move.`;
     }
-    const more = [view.points, view.remark].filter(Boolean).join(", ");
-    if (more) status = `${status.replace(/[.!]$/, "")}: ${more}`;
-    const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}`;
+    if (view.points) status = `${status.replace(/[.!]$/, "")}: ${view.points}`;
+    const remark = view.remark && `${view.remark[0].toUpperCase()}${view.remark.slice(1)}. `;
+    const sentence = `${ply ? `${this.line.said(ply - 1)}. ` : ""}${status}${remark && `. ${remark}`}`;
     if (this.told?.ply !== ply || this.told.sentence !== sentence) say(sentence);
     this.told = { ply, sentence };
     refill(this.status, this.game.alone || view.winners.length > 1 || this.resigned !== null ? null : swatch(this.game.board, view.winners[0] ?? view.to_play), status);
-    refill(this.detail, detail);
+    refill(this.detail, remark && el("strong", {}, remark), detail);
   }
 
   // Nobody else sits at the page.
