@@ -2,4 +2,4 @@
 
 from alphazero.game.spec import GameSpec
 
-SPEC = GameSpec(games={"chess": ".game:Chess", "gardner": ".game:Gardner"})
+SPEC = GameSpec(games={"chess": ".game:Chess", "gardner": ".game:Gardner"}, presets=".preset:presets")
