@@ -291,8 +291,9 @@ class Go(Game):
         strokes = [Stroke(((first, at), (last, at))) for at in middles]
         strokes += [Stroke(((at, first), (at, last))) for at in middles]
         near, middle = 2 if self.size < 13 else 3, self.size // 2
-        places = product((near, middle, self.size - 1 - near), repeat=2) if self.size > 8 else [(middle, middle)]
-        strokes += [Stroke(((middles[x], middles[y]),) * 2, 0.2) for x, y in places if self.size % 2]
+        places = product((near, middle, self.size - 1 - near) if self.size > 8 else (middle,), repeat=2)
+        stars = [(x, y) for x, y in places if self.size > 13 or (x == middle) == (y == middle)]
+        strokes += [Stroke(((middles[x], middles[y]),) * 2, 0.2) for x, y in stars if self.size % 2]
         names = [self.format_action(cell, NO_STATE) for cell in range(self.size**2)]
         labels = edge_labels([str(self.size - row) for row in range(self.size)], LETTERS[: self.size])
         return Board(grid_cells(self.size, self.size, names, "open"), labels, tuple(strokes), colors=COLORS)

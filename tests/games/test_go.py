@@ -18,6 +18,8 @@ from tests.conftest import kernels_by_name
 from tests.games.plain_go import PlainGo
 
 SIZES = {"go5": 5, "go6": 6, "go7": 7, "go9": 9, "go13": 13, "go19": 19}
+MORE_GAMES = {"go6": 200, "go7": 100, "go9": 100, "go13": 10, "go19": 3}
+"""Games of each size for the slow tests."""
 
 
 def go(name: str) -> Game:
@@ -66,7 +68,7 @@ def test_random_games_go_as_by_plain_rules(name: str, games: int):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "games"), [("go6", 200), ("go7", 100), ("go9", 100), ("go13", 10), ("go19", 3)])
+@pytest.mark.parametrize(("name", "games"), MORE_GAMES.items())
 def test_more_random_games_go_as_by_plain_rules(name: str, games: int):
     assert in_step(name, games, 1000, 0.01) > 0
 
@@ -117,26 +119,30 @@ def test_superko_forbids_what_repeats_a_board_of_three_plies_ago():
     assert now[1:] == [" 5 . . X . .", " 4 X O . . .", " 3 . X O . X", " 2 . X . O X", " 1 X O . O X"]
 
 
-def test_openspiel_differs_only_where_superko_forbids():
-    """OpenSpiel 2.0.2 allows the play, as A2 in the game above, and ends the game as a draw."""
+def test_openspiel_ends_a_game_as_a_draw_where_superko_forbids_the_play():
     pyspiel = pytest.importorskip("pyspiel")
-    kernels, size, different, ended = kernels_by_name("go5"), 5, 0, 0
-    theirs = pyspiel.load_game("go(board_size=5,komi=0.0,max_game_length=100)")
-    repeated = theirs.new_initial_state()
+    state = pyspiel.load_game("go(board_size=5,komi=0.0)").new_initial_state()
     for move in [*SUPERKO.split(), "A2"]:
-        repeated.apply_action(repeated.string_to_action("BW"[repeated.current_player()] + " " + move.lower()))
-    assert repeated.is_terminal() and repeated.returns() == [0.0, 0.0]
-    for seed in range(40):
+        state.apply_action(state.string_to_action(f"{'BW'[state.current_player()]} {move.lower()}"))
+    assert state.is_terminal() and state.returns() == [0.0, 0.0]
+
+
+def beside_openspiel(name: str, games: int) -> int:
+    """Plays random games in step with OpenSpiel 2.0.2; the number of plays that superko forbids, and OpenSpiel ends."""
+    pyspiel = pytest.importorskip("pyspiel")
+    kernels, size, different = kernels_by_name(name), SIZES[name], 0
+    komi, plies = kernels.game.komi, kernels.game.max_plies
+    theirs = pyspiel.load_game(f"go(board_size={size},komi={komi},max_game_length={plies})")
+    for seed in range(games):
         state = theirs.new_initial_state()
-        for action, states in eager_game(kernels, seed, 1000, 0.02):
+        for action, states in eager_game(kernels, seed, plies, 0.02):
             state.apply_action(from_bottom(action, size) if action < size * size else action)
             masks, terminal, values = kernels.describe_all(states)
             assert state.is_terminal() == terminal[0]
             if terminal[0]:
-                ended += 1
-                black_moves = states[0, 3] & np.uint64(1) == 0
+                black_moves = states[0, 3 * kernels.game.words] & np.uint64(1) == 0
                 assert state.returns()[0] == np.sign(values[0] if black_moves else -values[0])
-                break
+                continue
             ours = {from_bottom(cell, size) for cell in np.flatnonzero(masks[0, :-1]).tolist()}
             allowed = {*state.legal_actions()} - {size * size}
             assert ours <= allowed
@@ -144,7 +150,15 @@ def test_openspiel_differs_only_where_superko_forbids():
                 after = state.child(point)
                 assert after.is_terminal() and after.returns() == [0.0, 0.0]
                 different += 1
-    assert different > 0 and ended == 40
+        assert state.is_terminal()
+    return different
+
+
+@pytest.mark.parametrize(
+    ("name", "games"), [("go5", 40), *(pytest.param(*each, marks=pytest.mark.slow) for each in MORE_GAMES.items())]
+)
+def test_openspiel_differs_only_where_superko_forbids(name: str, games: int):
+    assert beside_openspiel(name, games) > 0
 
 
 @with_gnu_go
