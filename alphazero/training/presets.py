@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from alphazero.game import Game
+from alphazero.game.rules import room_for_pairs
 from alphazero.nets.resnet import NetConfig
 from alphazero.search.mcts import SearchConfig
 from alphazero.training import config
@@ -13,7 +14,7 @@ from alphazero.training import config
 def presets(game: Game) -> dict[str, config.RunConfig]:
     """`quick`: ten minutes on a laptop; `standard`: a night there, or a GPU in less; `strong`: a GPU."""
     wide = game.num_actions > 128  # games are long, and 512 of them would take minutes
-    large = game.num_actions > 1024  # where policy targets fill the memory
+    large = game.num_actions > 1024 and not room_for_pairs(game)  # where policy targets fill the memory
     # opponents whose time for a move is bounded whatever the game: minimax deeper than `greedy`'s two plies is not
     matches = config.EvaluationConfig(opponents=("random", "greedy", "mcts:200"))
     if not game.compiled:
