@@ -5,7 +5,7 @@ A name is one of these:
     connect4                      declared by the SPEC of a folder of games beside the framework
     my/game.py                    a Python file; my/game.py:ClassName if it holds several games
     my_package.my_game            a module; my_package.my_game:ClassName likewise
-    chess                         offered by an installed package under the entry point group `alphazero.games`
+    shogi                         offered by an installed package under the entry point group `alphazero.games`
     openspiel:hex(board_size=5)   a game of OpenSpiel's
 
 A class with the interface of alpha-zero-general is taken as well as a `Game`.

@@ -61,18 +61,18 @@ def test_a_new_game_with_a_die_is_learned(flag: str, tmp_path: Path, capsys: pyt
 
 
 def test_a_file_that_is_there_stays_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
-    (tmp_path / "test_chess.py").write_text("mine")
-    assert new_game("chess", "--folder", tmp_path) == 2
-    assert "test_chess.py is there already" in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["test_chess.py"]
-    assert (tmp_path / "test_chess.py").read_text() == "mine"
+    (tmp_path / "test_shogi.py").write_text("mine")
+    assert new_game("shogi", "--folder", tmp_path) == 2
+    assert "test_shogi.py is there already" in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["test_shogi.py"]
+    assert (tmp_path / "test_shogi.py").read_text() == "mine"
 
 
-@pytest.mark.parametrize("name", ["chess.py", "test_chess.py"])
+@pytest.mark.parametrize("name", ["shogi.py", "test_shogi.py"])
 def test_a_link_is_not_followed(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / name).symlink_to(tmp_path / "elsewhere")  # which is not there
-    assert new_game("chess", "--folder", tmp_path / "folder") == 2
+    assert new_game("shogi", "--folder", tmp_path / "folder") == 2
     assert f"{name} is there already, and nothing was written" in capsys.readouterr().err
     assert not (tmp_path / "elsewhere").exists() and len(list((tmp_path / "folder").iterdir())) == 1
 
