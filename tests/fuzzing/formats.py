@@ -190,6 +190,12 @@ def write_othello(suffix: str, folder: Path) -> Path:
     return folder / f"games{suffix}"
 
 
+def write_pgn(folder: Path) -> Path:
+    record = GameRecord("gardner", 0, ("a", "b"), ("b2b3", "a4b3"), ("c2b3", "c4b3"), "1-0", (0.1, 0.2), 1)
+    record_files.write_games(folder / "games.pgn", registry.load("gardner").game, [record])
+    return folder / "games.pgn"
+
+
 def write_wthor(folder: Path) -> Path:
     game = struct.pack("<HHHBB", 1, 2, 3, 40, 40) + bytes([34, 33, 43]).ljust(60, b"\0")
     (folder / "games.wtb").write_bytes(struct.pack("<4BIHHBBBB", 20, 3, 12, 15, 1, 0, 2003, 8, 0, 24, 0) + game)
@@ -286,6 +292,7 @@ FORMATS = {
     "records for one": Format(partial(write_games, partial(dice_records, "2048")), partial(replay_games, name="2048")),
     "sgf": Format(partial(write_othello, ".sgf"), partial(replay_games, name="othello")),
     "ggf": Format(partial(write_othello, ".ggf"), partial(replay_games, name="othello")),
+    "pgn": Format(write_pgn, partial(replay_games, name="gardner")),
     "wthor": Format(write_wthor, partial(replay_games, name="othello")),
     "toml": Format(write_toml, read_tournament),
     "tournament": Format(write_tournament, open_tournament, SEAL),

@@ -140,7 +140,7 @@ FILES: dict[str, Callable[[Path], None]] = {
     "a string for an object": replaced(b'"games"'),
 }
 FINE = {
-    **{name: {"empty"} for name in ("records", "records with dice", "records for one", "sgf", "ggf")},
+    **{name: {"empty"} for name in ("records", "records with dice", "records for one", "sgf", "ggf", "pgn")},
     "tournament games": {"empty", "missing", "cut in half"},
     "tournament": {"missing", "a link to itself"},
     "manifest": {"missing"},

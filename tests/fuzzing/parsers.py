@@ -29,6 +29,8 @@ from alphazero.players.gtp_player import answer
 from alphazero.players.gtp_server import Server
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import TakeBack
+from alphazero.players.uci_player import UciPlayer
+from alphazero.players.uci_server import UciServer
 from alphazero.search.mcts import SearchConfig
 from alphazero.storage.arrays import write_npz
 from alphazero.storage.files import write_sealed_json
@@ -280,6 +282,21 @@ def gtp_reader() -> Read:
     return read_gtp_line
 
 
+def uci_reader() -> Read:
+    loaded, out = registry.load("gardner"), io.StringIO()
+    ours = UciServer(loaded, make_player("mcts:4", loaded, seed=0, threads=1), out)
+
+    def read_uci_lines(lines: list[str], folder: Path) -> None:
+        out.seek(out.truncate(0))
+        for line in lines:
+            ours.handle(line)
+        ours.handle("stop")
+        for line in out.getvalue().splitlines():
+            assert line.split()[0] in ("id", "option", "uciok", "readyok", "info", "bestmove") and line.isprintable()
+
+    return read_uci_lines
+
+
 class Ended:
     """A process that is over, and a thread that has read its last words."""
 
@@ -303,6 +320,16 @@ def read_engine(lines: list[str], folder: Path) -> None:
         assert "\n" not in str(fault)
         return
     assert sign in "=?" and "\n\n" not in text
+
+
+def read_options(options: list[str], folder: Path) -> None:
+    """Of an engine that speaks UCI."""
+    player: Any = UciPlayer.__new__(UciPlayer)
+    player.name, player._options = "uci:x", {"skill_level": "3", "uci_variant": "gardner"}
+    engine: Any = EngineProcess.__new__(EngineProcess)
+    engine._log, engine._timeout, engine.kill, engine._stdin = [], 60.0, None, io.StringIO()
+    engine._stdout = io.StringIO("\n".join([*options, "uciok", "readyok", ""]))
+    player._prepare(engine)
 
 
 def move_reader() -> Read:
@@ -369,6 +396,13 @@ COMMANDS = (
     "kata-genmove_analyze b w a1 B2 pass resign interval maxmoves list_commands known_command set_game "
     "rectangular_boardsize # 12"
 )
+UCI = (
+    "uci isready ucinewgame position startpos fen moves a2a3 5/5 w - 0 1 rnbqk/ppppp/5/PPPPP/RNBQK go nodes 3 movetime "
+    "depth infinite ponder ponderhit stop quit setoption name value MultiPV Simulations UCI_Variant wtime -5 9999999"
+)
+OPTIONS = texts(
+    "option name", "Skill Level", "UCI_Variant", "type", "spin", "combo", "check", "min", "max 9", "var gardner"
+)
 CONTESTANTS = "random greedy minimax mcts solver best runs/x x.safetensors temperature true"
 GAMES = "tictactoe connect4 openspiel hex board_size breakthrough rows columns game misere"
 FIGURES = {
@@ -393,6 +427,8 @@ PARSERS: dict[str, Callable[[], tuple[st.SearchStrategy[Any], Read]]] = {
     "page with dice": lambda: (MESSAGES, page_reader()),
     "GTP server": lambda: (texts(*COMMANDS.split()), gtp_reader()),
     "GTP player": lambda: (st.lists(ANSWERS, max_size=5), read_engine),
+    "UCI server": lambda: (st.lists(texts(*UCI.split()), max_size=5), uci_reader()),
+    "UCI player": lambda: (st.lists(OPTIONS, max_size=5), read_options),
     "human": lambda: (st.lists(MOVES, max_size=4), move_reader()),
     "flags": lambda: (st.lists(st.sampled_from(FLAGS.split()) | st.text(max_size=6), max_size=6), read_flags),
     "sprt": lambda: (texts("0,20", "-5", "nan", "inf", "1e999"), read_sprt),

@@ -71,7 +71,13 @@ e4 * 1. d4 {an open comment"""
     ]
     assert found[0].contestants == ('A "B" C\\D', 'gtp:"engine" -x') and found[1].contestants == ("no result", "?")
     assert found[2].board.endswith(" b - - 0 7") and [game.number for game in found] == [0, 1, 2, 3, 4]
-    assert pgn.read(b"") == pgn.read(b'[White "nobody"]\n(e4)') == []
+    assert pgn.read(b"") == pgn.read(b" \n") == []
+
+
+@pytest.mark.parametrize("text", ['[White "nobody"]\n(e4)', "[]", "{e4} $1 ; e4", "\0", "12.", "(" * 100_000])
+def test_a_file_that_holds_something_and_no_game_is_refused(text):
+    with pytest.raises(StorageError):
+        pgn.read(text.encode())
 
 
 def test_what_no_record_can_hold_is_told_with_its_file_and_game(tmp_path):

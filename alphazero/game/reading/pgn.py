@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from alphazero.errors import StorageError
 from alphazero.game.game import Game
 from alphazero.game.reading.san import CHESS, chess_like, san
 from alphazero.game.record import GameRecord, record_of
@@ -50,7 +51,7 @@ def _escaped(value: str) -> str:
 
 def read(data: bytes) -> list[GameRecord]:
     """The games, with their moves as they are written there; raises StorageError for one that no record can hold."""
-    return [
+    found = [
         record_of(
             {
                 "game": tags.get("Variant", CHESS).lower(), "number": number, "seed": 0, "seconds": [0.0, 0.0],
@@ -60,6 +61,9 @@ def read(data: bytes) -> list[GameRecord]:
         )
         for number, (tags, words, result) in enumerate(_games_in(data.decode("utf-8-sig", "replace")))
     ]  # fmt: skip
+    if data.strip() and not found:
+        raise StorageError("it holds no game of PGN: one has moves or a result")
+    return found
 
 
 def _games_in(text: str) -> Iterator[tuple[dict[str, str], list[str], str]]:
