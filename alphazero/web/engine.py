@@ -16,7 +16,8 @@ from alphazero._version import __version__
 from alphazero.catalogue import registry
 from alphazero.errors import InputError, Terminated, quote
 from alphazero.game.kernels import kernels_of
-from alphazero.game.record import parse_record
+from alphazero.game.reading.record_files import FORMATS
+from alphazero.game.record import line_of, parse_record
 from alphazero.search.analysis import Analysis
 from alphazero.web.message import BadMessage, Question
 from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review
@@ -115,7 +116,10 @@ class Engine:
         return {"text": self.table_named(question.game).record_text(question)}
 
     def _load(self, viewer: object, question: Question) -> Answer:
-        record = parse_record(question.text.encode(errors="replace"), "the file")
+        text = question.text.encode(errors="replace")
+        if kind := FORMATS.get(question.name):  # a file of another program; the page chooses one of its games
+            return {"lines": [line_of(record) for record in kind.read(text)]}
+        record = parse_record(text, "the file")
         table = self.table_named(self.stage.name if record.game == self.stage.loaded.game.name else record.game)
         return table.record_fields(record)
 

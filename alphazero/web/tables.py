@@ -20,6 +20,7 @@ from alphazero.errors import InputError, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.reading.moves import read_moves
+from alphazero.game.reading.record_files import FORMATS
 from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
 from alphazero.game.rules import points_so_far
 from alphazero.game.spec import Oracle
@@ -161,20 +162,15 @@ class Table:
             "players": [seat.as_fields() for seat in self.seats()],
             "oracle": self.oracle and {"how": self.oracle.how, "unit": self.oracle.unit},
             "moves_run_together": self.game.split_moves("12") != ["12"],
+            "formats": formats_of(self.game),
         }
 
     # --- records ---
 
     def record_text(self, question: Question) -> str:
-        """The game so far as a line of a games file; with `resigned`, that side has lost it.
-
-        Raises InputError for a game that began from a board, to which no moves lead.
-        """
+        """The game so far as a line of a games file, or as a file with the suffix `name`; with `resigned`, that side
+        has lost it."""
         position = self.position(question)
-        if position.is_set_up:
-            raise InputError(
-                "no moves lead to the board that this game began from, so it cannot be saved: its link keeps it"
-            )
         names = question.first, question.second, *question.others
         if len(names) != max(2, self.game.num_players) or (question.resigned or 0) >= len(names):
             raise BadMessage(f"a game of {self.game.name} has a name for each player")
@@ -185,16 +181,30 @@ class Table:
                 RESULTS[others_win if side else -1],
                 f"{names[side]}: {question.reason or 'resigns'}"[:MOST_TEXT],
             )
-        words = tuple(words_of(self.game.start(), position.actions))
-        return line_of(GameRecord(self.name, 0, names, (), words, result, (0.0, 0.0), 0, forfeit))
+        words = tuple(words_of(position.start, position.actions))
+        board = (question.board or question.moves or "") if position.is_set_up else ""
+        record = GameRecord(self.name, 0, names, (), words, result, (0.0, 0.0), 0, forfeit, board=board)
+        kind = FORMATS.get(question.name)
+        return line_of(record) if kind is None else kind.write(self.game, [record]).decode(errors="replace").strip()
 
     def record_fields(self, record: GameRecord) -> dict[str, Any]:
-        """A record for a message: its actions, players and result. Raises IllegalAction."""
+        """A record for a message: its board, actions, players and result. Raises InputError."""
         position = record.positions(self.game)[-1]
         return {
-            "game": self.name, "actions": list(position.actions), "opening": len(record.opening),
+            "game": self.name, "board": record.board if position.is_set_up else "",
+            "actions": list(position.actions), "opening": len(record.opening),
             "contestants": list(record.contestants), "result": record.result, "forfeit": record.forfeit,
         }  # fmt: skip
+
+
+def formats_of(game: Game) -> list[str]:
+    """The suffixes of the text files in which other programs keep games of this kind."""
+    found = []
+    for suffix in (".pgn", ".sgf", ".ggf"):
+        with contextlib.suppress(InputError):
+            FORMATS[suffix].write(game, [])
+            found.append(suffix)
+    return found
 
 
 def shown_points(position: Position) -> str:

@@ -14,12 +14,14 @@ from games.chess.moves import (
     FIFTY,
     FLAGS,
     OWN,
+    REPEATS,
 )
 from games.chess.rules import (
     COUNT,
     HISTORY,
     MOST_QUIET,
     PLAIN_CAN_TAKE,
+    PLAIN_IS_DEAD,
     PLAIN_SURVEY,
     PLIES,
     STATE_WORDS,
@@ -45,6 +47,17 @@ def flag(state: np.ndarray, shift: np.uint64, mask: int) -> int:
 def color_of(state: np.ndarray) -> int:
     """The player to move, 0 for White."""
     return flag(state, COLOR, 1)
+
+
+def reason_of_draw(state: np.ndarray, max_plies: int) -> str:
+    """Why a game that is over is drawn."""
+    reasons = {
+        "the position came three times": flag(state, REPEATS, 3) >= 2,
+        "fifty moves each without a capture or a pawn's move": flag(state, FIFTY, 127) >= MOST_QUIET,
+        "neither side can mate": PLAIN_IS_DEAD(state),
+        "the game is too long": int(state[PLIES] & COUNT) >= max_plies,
+    }
+    return next((reason for reason, holds in reasons.items() if holds), "stalemate")
 
 
 class Chess(Game):
@@ -213,7 +226,8 @@ class Chess(Game):
         """The board as White sees it: row by row from the far side."""
         files, ranks = "abcdefgh"[: self.size], range(self.size, 0, -1)
         cells = grid_cells(self.size, self.size, [f"{file}{rank}" for rank in ranks for file in files], "checkered")
-        return Board(cells, edge_labels([str(rank) for rank in ranks], files), colors=COLORS, worth=WORTH, bottom=0)
+        labels, shapes = edge_labels([str(rank) for rank in ranks], files), ("king", "king")
+        return Board(cells, labels, shapes=shapes, colors=COLORS, worth=WORTH, bottom=0)
 
     def cell_of(self, name: str) -> int:
         """The cell of a square's name."""
@@ -233,7 +247,9 @@ class Chess(Game):
         return found
 
     def remark(self, position: Position) -> str:
-        return "check" * self.in_check(position)
+        if not position.terminal or position.outcome:
+            return ("checkmate" if position.terminal else "check") * self.in_check(position)
+        return reason_of_draw(position.state, self.max_plies)
 
     def in_check(self, position: Position) -> bool:
         """The player to move is in check."""

@@ -146,7 +146,9 @@ def can_take_en_passant(state, target):
 
 
 # for texts, without compiling
-PLAIN_SURVEY, PLAIN_CAN_TAKE = (np.errstate(over="ignore")(plain(rule)) for rule in (survey, can_take_en_passant))
+PLAIN_SURVEY, PLAIN_CAN_TAKE, PLAIN_IS_DEAD = (
+    np.errstate(over="ignore")(plain(rule)) for rule in (survey, can_take_en_passant, is_dead)
+)
 
 
 @cache  # games of the same functions share compiled code

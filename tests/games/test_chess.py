@@ -323,3 +323,25 @@ def test_what_may_be_won_is_a_lead_in_material():
     guess = CHESS.plain_rules.heuristic
     assert guess(CHESS.start().state) == 0
     assert guess(CHESS.position("3qk3/8/8/8/8/8/8/R3KB2 b - -").state) == pytest.approx(1 / 11)
+
+
+@pytest.mark.parametrize(
+    ("text", "remark"),
+    [
+        ("e2e4", ""),
+        ("e2e4 f7f6 d1h5", "check"),
+        ("f2f3 e7e5 g2g4 d8h4", "checkmate"),
+        ("7k/5Q2/6K1/8/8/8/8/8 b", "stalemate"),
+        ("7k/8/6K1/8/8/8/8/8 b", "neither side can mate"),
+        ("7k/8/6K1/8/8/8/8/R7 b - - 100 90", "fifty moves each without a capture or a pawn's move"),
+        (" ".join(["g1f3 g8f6 f3g1 f6g8"] * 2), "the position came three times"),
+    ],
+)
+def test_the_board_says_check_and_how_a_game_ended(text, remark):
+    assert CHESS.position(text).view.remark == remark
+
+
+def test_a_promotion_is_chosen_by_the_piece():
+    clicks = {click.name: (click.cells, click.choice) for click in GARDNER.position("5/P3k/5/5/4K w").view.clicks}
+    assert clicks["a4a5q"] == ((5, 0), "queen") and clicks["a4a5n"] == ((5, 0), "knight")
+    assert clicks["e1e2"] == ((24, 19), "")

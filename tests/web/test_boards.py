@@ -1,5 +1,7 @@
 """Texts of moves and boards at the page: what the engine makes of them."""
 
+import json
+
 import pytest
 
 from alphazero.catalogue import registry
@@ -37,9 +39,41 @@ def test_passes_are_put_in_and_boards_are_set_up(engine):
             ask(engine, "position", game="connect4", board=text, actions=[])
 
 
-def test_a_game_that_began_from_a_board_is_not_saved_as_moves(engine):
-    with pytest.raises(InputError, match="cannot be saved: its link keeps it"):
-        ask(engine, "record", game="connect4", board="7/7/7/7/3O3/2OXX2", actions=[3], first="a", second="b")
+def test_a_game_that_began_from_a_board_is_saved_with_it(engine):
+    board = "7/7/7/7/3O3/2OXX2"
+    text = ask(engine, "record", game="connect4", board=board, actions=[3], first="a", second="b")["text"]
+    found = ask(engine, "load", text=text)
+    assert found["board"] == board and found["actions"] == [3]
+    moves = json.dumps({**json.loads(text), "board": "44"})  # no board: the record begins behind these moves
+    assert (found := ask(engine, "load", text=moves))["board"] == "" and found["actions"] == [3, 3, 3]
+
+
+@pytest.mark.parametrize(
+    ("game", "suffix", "fields", "part"),
+    [
+        ("chess", ".pgn", {"moves": "e2e4 e7e5 g1f3"}, "1. e4 e5 2. Nf3"),
+        ("gardner", ".pgn", {"board": "rnbqk/ppppp/5/PPPPP/RNBQK b", "actions": []}, "SetUp"),
+        ("go9", ".sgf", {"moves": "E5 C3 pass"}, "SZ[9]"),
+        ("othello", ".ggf", {"moves": "f5d6"}, "Othello"),
+    ],
+)
+def test_games_are_kept_in_files_of_other_programs(engine, game, suffix, fields, part):
+    assert suffix in ask(engine, "game", game=game)["formats"]
+    text = ask(engine, "record", game=game, first="a", second="b", name=suffix, **fields)["text"]
+    assert part in text
+    (line,) = ask(engine, "load", text=text, name=suffix)["lines"]
+    there, back = ask(engine, "position", game=game, **fields), ask(engine, "load", text=line)
+    assert (back["game"], back["actions"]) == (game, there["actions"])
+    assert back["contestants"] == ["a", "b"] and bool(back["board"]) == there["set_up"]
+
+
+def test_files_that_are_no_games_get_a_sentence(engine):
+    assert ask(engine, "game", game="connect4")["formats"] == []
+    (line,) = ask(engine, "load", text="1. e4 e5 2. Ke4", name=".pgn")["lines"]
+    for text, name in (("no game", ".sgf"), ("(;GM[1]SZ[99];B[zz])", ".sgf"), (line, ""), ("(;GM[9])", ".sgf")):
+        with pytest.raises(InputError):
+            for one in ask(engine, "load", text=text, name=name).get("lines", ()):
+                ask(engine, "load", text=one)
 
 
 def test_an_engine_that_follows_games_is_not_asked_about_a_board():

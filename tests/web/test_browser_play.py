@@ -11,6 +11,7 @@ from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (
+    FOCUSED,
     IN_THE_VIEW,
     LOST,
     PHONE,
@@ -373,3 +374,38 @@ def test_the_page_connects_again_where_it_was(browser, folder):
         assert page.locator(".move").all_inner_texts() == words
         assert re.search("won|draw", play_on(page, click_first))
         context.__exit__(None, None, None)
+
+
+def test_a_promotion_asks_for_the_piece(browser, address):
+    """By the mouse and by keys; Escape takes it back."""
+    with page_at(browser, address("gardner")) as page:
+        wait_status(page, "Your turn")
+        choose_opponent(page, "human")
+        page.get_by_text("Start from a position").click()
+        page.get_by_label("Moves or a board to start from").fill("5/P3k/5/5/R3K w")
+        page.get_by_role("button", name="Go", exact=True).click()
+        page.wait_for_function("() => document.querySelectorAll('.drawing .piece').length === 4")
+
+        def promote() -> None:
+            page.get_by_role("button", name="a4, first player's pawn", exact=False).click()
+            page.get_by_role("button", name="a5, empty, can be played").click()
+
+        promote()
+        choices = page.locator(".promotion button")
+        assert choices.count() == 4 and page.evaluate(FOCUSED) == "queen"
+        page.keyboard.press("Escape")
+        assert page.locator(".promotion").is_hidden() and page.locator("[aria-label*=picked]").count() == 0
+        promote()
+        page.get_by_role("button", name="knight", exact=True).click()
+        page.wait_for_function("() => document.querySelectorAll('.move').length === 2")
+        assert page.locator(".move").nth(1).inner_text() == "1.a4a5n"
+        assert page.get_by_role("button", name="a5, first player's knight").count() == 1
+        # files of other programs
+        with page.expect_download() as download:
+            page.get_by_role("button", name="Save game").click()
+        assert download.value.suggested_filename == "gardner.pgn"
+        with page.expect_file_chooser() as chooser:
+            page.get_by_role("button", name="Load game").click()
+        chooser.value.set_files({"name": "g.pgn", "mimeType": "", "buffer": Path(download.value.path()).read_bytes()})
+        wait_status(page, "human")
+        assert page.locator(".move").all_inner_texts()[1:] == ["1.a4a5n"]

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from alphazero.errors import StorageError
-from alphazero.game.game import Game
+from alphazero.game.game import Game, Position
 from alphazero.game.reading.san import CHESS, chess_like, san
 from alphazero.game.record import GameRecord, record_of
 
@@ -24,11 +24,13 @@ TOKENS = re.compile(
 
 def write(game: Game, records: Sequence[GameRecord]) -> bytes:
     """Raises InvalidSetting for a game that is not ChessLike."""
-    usual = chess_like(game, "PGN").fen_of(game.start())
-    return "\n".join(_text_of(game, record, record.board or usual) for record in records).encode()
+    fen_of = chess_like(game, "PGN").fen_of
+    games = ((record, record.positions(game)) for record in records)
+    return "\n".join(_text_of(game, *each, fen_of(each[1][0])) for each in games).encode()
 
 
-def _text_of(game: Game, record: GameRecord, board: str) -> str:
+def _text_of(game: Game, record: GameRecord, positions: Sequence[Position], board: str) -> str:
+    """`board`: the first position as a FEN, which the record may have shorter."""
     tags = {
         "Event": f"{record.game} by alphazero", "Site": "?", "Date": "????.??.??", "Round": str(record.number + 1),
         "White": record.contestants[0], "Black": record.contestants[1], "Result": record.result,
@@ -36,7 +38,7 @@ def _text_of(game: Game, record: GameRecord, board: str) -> str:
         "Termination": record.forfeit,
     }  # fmt: skip
     lines = [f'[{tag} "{_escaped(value)}"]' for tag, value in tags.items() if value]
-    words, positions = list[str](), record.positions(game)
+    words = list[str]()
     first = 2 * int(board.split()[-1]) - 2 + positions[0].to_play
     for ply, (before, after) in enumerate(pairwise(positions), first):
         words += [f"{ply // 2 + 1}{'...' if ply % 2 else '.'}"] * (ply % 2 == 0 or ply == first)

@@ -172,6 +172,7 @@ class FileEngine {
     if (!lists.every((list) => Array.isArray(list) && list.every((one) => typeof one === "string")) || lists[0].length !== 2) {
       throw new Refused("the file is not a game: contestants and moves must be words");
     }
+    if (record.board) throw new Refused("this file sets up no boards: the page of alphazero serve does");
     const { game } = this.file;
     if (!this.plays(record.game)) throw new Refused(`the file is a game of ${record.game}, and this page plays ${game}`);
     const actions = [];

@@ -4,9 +4,10 @@ import { announce, button, el, focusView, refill } from "./dom.js";
 
 const MOST_BYTES = 32 << 20;
 const MOST_GAMES = 2000;
+const OTHERS = [".pgn", ".sgf", ".ggf"]; // files of other programs
 
 export function save(name, text) {
-  const link = el("a", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "application/json" })), download: name });
+  const link = el("a", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "text/plain" })), download: name });
   document.body.append(link);
   link.click();
   link.remove();
@@ -14,8 +15,9 @@ export function save(name, text) {
 }
 
 // Asks for a file of games. With several games in it, `node` shows a list to choose from; take(line) gets the text.
-export function load(node, take, fail) {
-  const input = el("input", { type: "file", accept: ".jsonl,.json,.txt", class: "hidden", "aria-label": "File of games" });
+// convert(text, suffix) gives the lines of a file of another program.
+export function load(node, convert, take, fail) {
+  const input = el("input", { type: "file", accept: [".jsonl", ".json", ".txt", ...OTHERS].join(), class: "hidden", "aria-label": "File of games" });
   input.addEventListener("change", async () => {
     const [file] = input.files;
     input.remove();
@@ -24,14 +26,15 @@ export function load(node, take, fail) {
       fail(`${file.name} is larger than 32 MB: choose a smaller file of games`);
       return;
     }
-    let text;
+    let lines;
     try {
-      text = await file.text();
+      const text = await file.text();
+      const suffix = OTHERS.find((one) => file.name.toLowerCase().endsWith(one));
+      lines = suffix ? await convert(text, suffix) : text.split(/\r?\n/).filter((line) => line.trim());
     } catch (error) {
       fail(`${file.name} cannot be read: ${error.message}`);
       return;
     }
-    const lines = text.split(/\r?\n/).filter((line) => line.trim());
     if (lines.length === 1) take(lines[0]);
     else if (!lines.length) fail(`${file.name} holds no game`);
     else offer(node, lines, take);

@@ -175,7 +175,7 @@ class App {
   // Shows a recorded game in the analysis.
   async showRecord(record) {
     if (record.game !== this.game.game && !(await this.chooseGame(record.game))) return;
-    this.beginLine("");
+    this.beginLine(record.board ?? "");
     await this.line.set(record.actions, 0);
     const forfeit = record.forfeit ? ` (${record.forfeit})` : "";
     this.line.title = `${record.contestants.join(" – ")} ${record.result}${forfeit}`;

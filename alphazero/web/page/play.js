@@ -66,6 +66,8 @@ export class PlayView {
     this.resign = button("Resign", () => this.giveUp());
     this.turn = button("Turn the board", () => turnBoard(this));
     this.extra = el("div", { class: "extra" });
+    const formats = this.game.formats ?? [];
+    this.kind = el("select", { "aria-label": "Kind of file", hidden: !formats.length }, [...formats, ".jsonl"].map((value) => el("option", { value }, value)));
     const seats = this.pickers.map((picker, side) => el("div", { class: "seat" },
       el("span", { class: "side" }, swatch(this.game.board, side), NAMES[side]), picker.node));
     this.second = seats[1];
@@ -84,8 +86,8 @@ export class PlayView {
         el("section", { class: "card", "aria-label": "More" },
           el("div", { class: "buttons" },
             button("Analyse", () => this.app.open("analyse"), { class: "main" }),
-            button("Save game", () => this.save()),
-            button("Load game", () => load(this.extra, (text) => this.load(text), (text) => this.app.trouble(text))),
+            button("Save game", () => this.save()), this.kind,
+            button("Load game", () => load(this.extra, (text, name) => this.convert(text, name), (text) => this.load(text), (text) => this.app.trouble(text))),
             button("Copy link", () => copy(this.app.link(), this.extra))),
           el("details", {}, el("summary", {}, "Start from a position"),
             formOf(this.start, "Go", () => this.startFrom())),
@@ -426,12 +428,17 @@ export class PlayView {
     return this.trying(async () => {
       const [first, second, ...others] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
       const { resigned, line } = this;
-      const fields = { ...line.at(line.actions), first, second, others };
+      const name = this.kind.value;
+      const fields = { ...line.at(line.actions), first, second, others, name };
       if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
       const { text } = await this.app.engine.ask("record", fields);
-      save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}.jsonl`, text);
+      save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}${name}`, text);
       announce(this.extra, "The game is saved as a file of games.");
     });
+  }
+
+  async convert(text, name) {
+    return (await this.app.engine.ask("load", { text, name })).lines;
   }
 
   load(text) {
