@@ -22,6 +22,8 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, printable
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
+from alphazero.players import gtp_go
+from alphazero.players.gtp_go import Refused, number_of
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import Player
 from alphazero.search.analysis import Analysis, Line
@@ -39,10 +41,6 @@ Command = Callable[[list[str]], str]
 """From the words behind a command to the text of its answer; raises Refused or InputError."""
 
 
-class Refused(Exception):
-    """A command cannot be carried out; `str(error)` is the answer after the question mark."""
-
-
 class Server:
     """One player at one board; `handle` answers one line of the protocol."""
 
@@ -53,6 +51,7 @@ class Server:
         self._say = functools.partial(print, end="", file=out, flush=True)
         self._words: GtpWords = loaded.gtp_words(loaded.game)
         self._points = points_of(loaded.game, self._words)
+        self._is_go = bool(self._points) and self._words.komi is not None
         self._positions = [loaded.game.start()]
         """The start position and the one after each `play` and `genmove`; a pass left out has no entry of its own."""
         self._analyses: dict[int, Analysis] = {}
@@ -97,6 +96,14 @@ class Server:
             "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
             "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
         }
+        go: dict[str, Command] = {}
+        if self._is_go:
+            go["final_status_list"] = lambda words: gtp_go.stones_of_status(self.position, self._points, words)
+            go["final_score"] = lambda words: self._result("B+", "0", "W+") and gtp_go.score(self.position, self._words)
+        if self._is_go and self._game.read_board("." * len(self._points)) is not None:
+            go["set_free_handicap"] = self._set_handicap
+            for name in ("fixed_handicap", "place_free_handicap"):
+                go[name] = lambda words: self._set_handicap(gtp_go.fixed_handicap(self._words.rows, words))
         return {
             **(rules if self._points else {}),
             "protocol_version": lambda words: "2",
@@ -121,8 +128,11 @@ class Server:
             # a player takes as long as its simulations do, which programs that run tournaments ask us to know
             "time_settings": lambda words: "",
             "time_left": lambda words: "",
+            "kgs-time_settings": lambda words: "",
+            "loadsgf": self._load,
             "gogui-analyze_commands": lambda words: "\n".join(offers),
             "hexgui-analyze_commands": lambda words: "\n".join(offers),
+            **go,
         }
 
     # --- the board ---
@@ -139,12 +149,24 @@ class Server:
 
     def _set_komi(self, words: list[str]) -> str:
         """Any komi is accepted in a game that has none, and changes nothing."""
-        if _number(" ".join(words), float, "komi") != self._words.komi is not None:
+        if number_of(" ".join(words), float, "komi") != self._words.komi is not None:
             raise Refused(f"the komi of this game is {self._words.komi:g}")
         return ""
 
     def _clear_board(self, words: list[str]) -> str:
         self._positions = [self._game.start()]
+        self._number += 1
+        return ""
+
+    def _set_handicap(self, vertices: list[str]) -> str:
+        """Puts black's stones on the empty board; white is to move then."""
+        if len(self._positions) > 1:
+            raise Refused("board not empty")
+        self._positions = [gtp_go.with_handicap(self.position, self._points, vertices)]
+        return " ".join(vertices)
+
+    def _load(self, words: list[str]) -> str:
+        self._positions = gtp_go.positions_in_file(self._game, words)
         self._number += 1
         return ""
 
@@ -248,7 +270,7 @@ def _after_swap(start: Position, points: Mapping[int, str], player: int, point: 
 
 def _diagram(position: Position, points: Mapping[int, str], size: int) -> str:
     """The stones X and O of black and white, as a Go board has them: A1 is at the lower left."""
-    stones = {points[piece.cell]: "O" if piece.player else "X" for piece in position.game.pieces(position)}
+    stones = {points[piece.cell]: "O" if piece.player else "X" for piece in gtp_go.stones(position)}
     rows = [[stones.get(f"{letter}{row}", ".") for letter in COLUMNS[:size]] for row in range(size, 0, -1)]
     return "".join("\n" + " ".join(row) for row in rows)
 
@@ -279,15 +301,8 @@ def _analysis_options(words: list[str]) -> tuple[str, float, int]:
     if len(words) % 2 or {"avoid", "allow"} & set(words):
         raise Refused("an analysis takes a colour, an interval and pairs of a key and a value, but no avoid or allow")
     values = {"interval": INTERVAL, "maxmoves": "1000000", **dict(zip(words[::2], words[1::2], strict=True))}
-    interval, most_moves = (max(1, _number(values[key], int, key)) for key in ("interval", "maxmoves"))
+    interval, most_moves = (max(1, number_of(values[key], int, key)) for key in ("interval", "maxmoves"))
     return colour, interval / 100, int(most_moves)
-
-
-def _number(word: str, kind: Callable[[str], float], what: str) -> float:
-    try:
-        return kind(word[:18])
-    except ValueError:
-        raise Refused(f"{what} takes a number") from None
 
 
 def _colour(word: str) -> int:

@@ -264,3 +264,91 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
     assert run_command(serve.gtp, line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and message in errors
+
+
+HANDICAPS = {  # as GNU Go 3.8 places them
+    "go7": ("C3 E5", "C3 E5 C5", "C3 E5 C5 E3"),
+    "go9": (
+        "C3 G7", "C3 G7 C7", "C3 G7 C7 G3", "C3 G7 C7 G3 E5", "C3 G7 C7 G3 C5 G5", "C3 G7 C7 G3 C5 G5 E5",
+        "C3 G7 C7 G3 C5 G5 E3 E7", "C3 G7 C7 G3 C5 G5 E3 E7 E5",
+    ),
+    "go19": ("D4 Q16", "D4 Q16 D16", "D4 Q16 D16 Q4", "D4 Q16 D16 Q4 K10"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("game", HANDICAPS)
+def test_a_fixed_handicap_is_set_up_and_white_is_to_move(game):
+    talk = Talk(game, "random")
+    for number, points in enumerate(HANDICAPS[game], 2):
+        assert talk("clear_board") == "= \n\n"
+        assert talk(f"{'fixed' if number % 2 else 'place_free'}_handicap {number}") == f"= {points}\n\n"
+        position = talk.server.position
+        assert position.to_play == 1 and position.is_set_up and str(position).count("X") == number
+        assert {
+            position.game.format_action(piece.cell, position.state) for piece in position.game.pieces(position)
+        } == {*points.split()}
+        assert talk("undo") == "? cannot undo\n\n" and talk("fixed_handicap 2") == "? board not empty\n\n"
+        assert talk("genmove w").startswith("= ") and talk("undo") == "= \n\n"
+
+
+def test_handicaps_that_cannot_be():
+    talk = Talk("go7", "random")
+    for wrong in (
+        "fixed_handicap 1",
+        "fixed_handicap 5",
+        "fixed_handicap",
+        "fixed_handicap x",
+        "place_free_handicap 9",
+    ):
+        assert talk(wrong).startswith("? ")
+    for wrong in ("", "A1", "A1 A1", "A1 pass", "A1 H1", "A1 I1"):
+        assert talk(f"set_free_handicap {wrong}") == "? bad vertex list\n\n"
+    everything = " ".join(talk.server._points.values())
+    assert talk(f"set_free_handicap {everything}").startswith("? this is no board")
+    assert talk("set_free_handicap a1 B2") == "= a1 B2\n\n" and talk.server.position.to_play == 1
+    assert talk("clear_board") == "= \n\n" and talk("play b A1") == "= \n\n"
+    assert talk("set_free_handicap A2 B2") == "? board not empty\n\n"
+    assert Talk("go5", "random")("fixed_handicap 2").startswith("? ")
+    for other in ("othello", "hex"):
+        assert Talk(other, "random")("fixed_handicap 2") == "? unknown command\n\n"
+
+
+def test_the_score_of_go_counts_points_and_all_stones_are_alive():
+    talk = Talk("go5", "random")
+    for move in ("b C3", "w B1", "b C2", "w B2", "b C1", "w B3", "b C4", "w B4", "b C5", "w B5", "b E5", "w pass"):
+        assert talk(f"play {move}") == "= \n\n"
+    assert talk("final_score") == "? cannot score: the game is not over\n\n"
+    assert talk("play b pass") == "= \n\n"
+    assert talk("final_score") == "= B+5\n\n" and talk.server.position.points == 5
+    assert talk("final_status_list dead") == talk("final_status_list seki") == "= \n\n"
+    assert {*talk("final_status_list alive")[2:].split()} == {
+        "E5",
+        *(f"{column}{row}" for column in "BC" for row in range(1, 6)),
+    }
+    assert talk("final_status_list") == talk("final_status_list red")
+    assert talk("final_status_list").startswith("? final_status_list takes")
+    assert "\nX . X" not in talk("gogui-rules_board") and talk("gogui-rules_board").count("X") == 6
+
+
+def test_openspiels_go_tells_who_has_won_alone():
+    pytest.importorskip("pyspiel")
+    talk = Talk("openspiel:go(board_size=9,komi=7.5)", "random")
+    for move in ("b E5", "w A1", "b pass", "w pass"):
+        assert talk(f"play {move}") == "= \n\n"
+    assert talk("final_score") == "= W+1\n\n"
+    for command in ("fixed_handicap 2", "final_status_list dead"):
+        assert talk(command) == "? unknown command\n\n"
+
+
+def test_a_file_of_sgf_is_loaded(tmp_path):
+    file, talk = tmp_path / "a game.sgf", Talk("go9", "random")
+    file.write_text("(;GM[1]SZ[9]AB[cc][gg];W[ee];B[dd](;W[ff])(;W[aa]))")
+    assert talk(f"loadsgf {file}") == "= \n\n" and talk.server.position.ply == 3
+    assert talk(f"loadsgf {file} 3") == "= \n\n" and talk.server.position.ply == 2
+    assert talk("undo") == talk("undo") == "= \n\n" and str(talk.server.position).count("X") == 2
+    assert talk(f"loadsgf {file} 1") == "= \n\n" and talk.server.position.ply == 0
+    assert talk("play w A1") == "= \n\n"
+    for content in ("(;SZ[7];B[aa])", "(;GM[2];B[d3])", "(;SZ[9];B[aa];W[aa])", "", "text", "(;SZ[9];B[zz])"):
+        file.write_text(content)
+        assert talk(f"loadsgf {file}").startswith("? ") and talk.server.position.ply == 1
+    assert talk("loadsgf").startswith("? ") and talk(f"loadsgf {tmp_path / 'none.sgf'}").startswith("? ")

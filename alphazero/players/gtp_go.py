@@ -1,0 +1,75 @@
+"""What programs for Go ask of an engine besides: handicap stones, points, dead stones, and files of games."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from alphazero.game import Game, Piece, Position
+from alphazero.game.board import enclosed
+from alphazero.game.gtp_words import COLUMNS, GtpWords
+from alphazero.game.reading import sgf
+from alphazero.game.reading.record_files import MOST_BYTES
+from alphazero.storage.files import read_bytes
+
+
+class Refused(Exception):
+    """A command cannot be carried out; `str(error)` is the answer after the question mark."""
+
+
+def number_of(word: str, kind: Callable[[str], float], what: str) -> float:
+    try:
+        return kind(word[:18])
+    except ValueError:
+        raise Refused(f"{what} takes a number") from None
+
+
+def stones(position: Position) -> list[Piece]:
+    """All pieces but the marks of territory."""
+    return [piece for piece in position.game.pieces(position) if piece.shape != "dot"]
+
+
+def score(position: Position, words: GtpWords) -> str:
+    """Who has won by how many points; all stones on the board are alive, and area counts."""
+    on_board = stones(position)
+    area = [*on_board, *enclosed(on_board, words.rows, words.columns)]
+    lead = sum(-1 if piece.player else 1 for piece in area) - (words.komi or 0)
+    return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
+
+
+def stones_of_status(position: Position, points: Mapping[int, str], words: Sequence[str]) -> str:
+    """The vertices of all stones that are alive, which are all, or dead, or in seki."""
+    if words not in (["alive"], ["seki"], ["dead"]):
+        raise Refused("final_status_list takes alive, seki or dead")
+    return " ".join(points[piece.cell] for piece in stones(position)) if words == ["alive"] else ""
+
+
+def fixed_handicap(size: int, words: Sequence[str]) -> list[str]:
+    """The vertices for that number of stones, as section 4.1.1 of the protocol has them; raises Refused."""
+    number = int(number_of(" ".join(words), int, "a handicap"))
+    most = 0 if size < 7 else 9 if size % 2 and size > 7 else 4
+    if not 2 <= number <= most:
+        raise Refused(f"invalid number of stones: this board has handicaps of 2 to {most}" if most else "no handicap")
+    low, middle = (3 if size > 11 else 2), size // 2
+    high, center = size - 1 - low, [(middle, middle)] * (number > 4 and number % 2)
+    places = [(low, low), (high, high), (low, high), (high, low), (low, middle), (high, middle)]
+    places += [(middle, low), (middle, high)]
+    return [f"{COLUMNS[column]}{row + 1}" for column, row in places[: number - len(center)] + center]
+
+
+def with_handicap(start: Position, points: Mapping[int, str], vertices: Sequence[str]) -> Position:
+    """The position with these stones of black's, and white to move; raises Refused."""
+    chosen = {vertex.upper() for vertex in vertices}
+    if start.game.pieces(start):
+        raise Refused("board not empty")
+    if not 2 <= len(chosen) == len(vertices) or not chosen <= {*points.values()}:
+        raise Refused("bad vertex list")
+    return start.game.position("".join("X" if points[cell] in chosen else "." for cell in sorted(points)) + "O")
+
+
+def positions_in_file(game: Game, words: list[str]) -> list[Position]:
+    """All positions of the game in a file of SGF, the words of whose name these are, up to before a move's number."""
+    number = int(words[-1][:9]) if len(words) > 1 and words[-1].isdecimal() else None
+    records = sgf.read(read_bytes(" ".join(words if number is None else words[:-1]), MOST_BYTES))
+    if not records or records[0].game != game.name:
+        raise Refused(f"cannot load file: it holds no game of {game.name}")
+    return records[0].positions(game)[: None if number is None else max(1, number)]
