@@ -393,7 +393,7 @@ FLAGS = (
 )
 COMMANDS = (
     "name version boardsize komi clear_board play genmove undo showboard kata-analyze lz-analyze "
-    "kata-genmove_analyze b w a1 B2 pass resign interval maxmoves list_commands known_command set_game "
+    "kata-genmove_analyze b w a1 B2 pass resign interval maxmoves list_commands known_command set_game loadsgf "
     "rectangular_boardsize # 12"
 )
 UCI = (
