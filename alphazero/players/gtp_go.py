@@ -1,4 +1,4 @@
-"""What programs for Go ask of an engine besides: handicap stones, points, dead stones, and files of games."""
+"""Commands of the Go Text Protocol for Go alone: handicap stones, points, dead stones; and files of games."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from alphazero.game.gtp_words import COLUMNS, GtpWords
 from alphazero.game.reading import sgf
 from alphazero.game.reading.record_files import MOST_BYTES
 from alphazero.storage.files import read_bytes
+
+Command = Callable[[list[str]], str]
+"""From the words behind a command to the text of its answer; raises Refused or InputError."""
 
 
 class Refused(Exception):
@@ -23,13 +26,39 @@ def number_of(word: str, kind: Callable[[str], float], what: str) -> float:
         raise Refused(f"{what} takes a number") from None
 
 
+def commands(game: Game, words: GtpWords, points: Mapping[int, str], positions: list[Position]) -> dict[str, Command]:
+    """These commands, as far as the game can have them. They change `positions`, whose last is on the board."""
+
+    def set_up(vertices: list[str]) -> str:
+        if len(positions) > 1:
+            raise Refused("board not empty")
+        positions[:] = [with_handicap(positions[0], points, vertices)]
+        return " ".join(vertices)
+
+    def load(file: list[str]) -> str:
+        positions[:] = positions_in_file(game, file)
+        return ""
+
+    found: dict[str, Command] = {"loadsgf": load}
+    if points and words.komi is not None:
+        found["final_score"] = lambda _: score(positions[-1], words)
+        found["final_status_list"] = lambda status: stones_of_status(positions[-1], points, status)
+        if game.read_board("." * len(points)) is not None:
+            found["set_free_handicap"] = set_up
+            for name in ("fixed_handicap", "place_free_handicap"):
+                found[name] = lambda number: set_up(fixed_handicap(words.rows, number))
+    return found
+
+
 def stones(position: Position) -> list[Piece]:
     """All pieces but the marks of territory."""
     return [piece for piece in position.game.pieces(position) if piece.shape != "dot"]
 
 
 def score(position: Position, words: GtpWords) -> str:
-    """Who has won by how many points; all stones on the board are alive, and area counts."""
+    """Who has won by how many points; all stones on the board are alive, and area counts. Raises Refused."""
+    if not position.terminal:
+        raise Refused("cannot score: the game is not over")
     on_board = stones(position)
     area = [*on_board, *enclosed(on_board, words.rows, words.columns)]
     lead = sum(-1 if piece.player else 1 for piece in area) - (words.komi or 0)

@@ -23,7 +23,7 @@ from alphazero.errors import InputError, InvalidSetting, printable
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
 from alphazero.players import gtp_go
-from alphazero.players.gtp_go import Refused, number_of
+from alphazero.players.gtp_go import Command, Refused, number_of
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import Player
 from alphazero.search.analysis import Analysis, Line
@@ -37,10 +37,6 @@ INTERVAL = "100"
 """Hundredths of a second between two reports of an analysis, by default."""
 
 
-Command = Callable[[list[str]], str]
-"""From the words behind a command to the text of its answer; raises Refused or InputError."""
-
-
 class Server:
     """One player at one board; `handle` answers one line of the protocol."""
 
@@ -51,7 +47,6 @@ class Server:
         self._say = functools.partial(print, end="", file=out, flush=True)
         self._words: GtpWords = loaded.gtp_words(loaded.game)
         self._points = points_of(loaded.game, self._words)
-        self._is_go = bool(self._points) and self._words.komi is not None
         self._positions = [loaded.game.start()]
         """The start position and the one after each `play` and `genmove`; a pass left out has no entry of its own."""
         self._analyses: dict[int, Analysis] = {}
@@ -96,14 +91,6 @@ class Server:
             "gogui-rules_side_to_move": lambda words: COLOURS[self.position.to_play],
             "gogui-rules_final_result": lambda words: self._result("black wins", "draw", "white wins"),
         }
-        go: dict[str, Command] = {}
-        if self._is_go:
-            go["final_status_list"] = lambda words: gtp_go.stones_of_status(self.position, self._points, words)
-            go["final_score"] = lambda words: self._result("B+", "0", "W+") and gtp_go.score(self.position, self._words)
-        if self._is_go and self._game.read_board("." * len(self._points)) is not None:
-            go["set_free_handicap"] = self._set_handicap
-            for name in ("fixed_handicap", "place_free_handicap"):
-                go[name] = lambda words: self._set_handicap(gtp_go.fixed_handicap(self._words.rows, words))
         return {
             **(rules if self._points else {}),
             "protocol_version": lambda words: "2",
@@ -129,10 +116,9 @@ class Server:
             "time_settings": lambda words: "",
             "time_left": lambda words: "",
             "kgs-time_settings": lambda words: "",
-            "loadsgf": self._load,
             "gogui-analyze_commands": lambda words: "\n".join(offers),
             "hexgui-analyze_commands": lambda words: "\n".join(offers),
-            **go,
+            **gtp_go.commands(self._game, self._words, self._points, self._positions),
         }
 
     # --- the board ---
@@ -154,19 +140,7 @@ class Server:
         return ""
 
     def _clear_board(self, words: list[str]) -> str:
-        self._positions = [self._game.start()]
-        self._number += 1
-        return ""
-
-    def _set_handicap(self, vertices: list[str]) -> str:
-        """Puts black's stones on the empty board; white is to move then."""
-        if len(self._positions) > 1:
-            raise Refused("board not empty")
-        self._positions = [gtp_go.with_handicap(self.position, self._points, vertices)]
-        return " ".join(vertices)
-
-    def _load(self, words: list[str]) -> str:
-        self._positions = gtp_go.positions_in_file(self._game, words)
+        self._positions[:] = [self._game.start()]
         self._number += 1
         return ""
 

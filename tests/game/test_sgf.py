@@ -50,7 +50,7 @@ def end_of(record: GameRecord) -> Position:
 
 @pytest.mark.parametrize(
     ("name", "write"),
-    [(name, sgf.write_sgf) for name in ("othello", "othello6", "gomoku", "gomoku15", "hex", "hex_swap")]
+    [(name, sgf.write_sgf) for name in ("othello", "othello6", "go5", "go9", "gomoku", "hex", "hex_swap")]
     + [(name, sgf.write_ggf) for name in ("othello", "othello6")],
 )
 def test_games_come_back_from_a_file(name, write):
@@ -92,6 +92,18 @@ def test_who_gave_up_is_told():
         record = GameRecord("othello", 0, ("a", "b"), (), ("d3",), result, (0.0, 0.0), 0, forfeit)
         for text, words in ((sgf.write_sgf(game, [record]), ours), (sgf.write_ggf(game, [record]), ggf)):
             assert words in text.decode() and sgf.read(text)[0].result == result
+
+
+def test_a_game_of_go_tells_its_points_and_its_handicap():
+    game = registry.load("go5").game
+    record = GameRecord(
+        "go5", 0, ("a", "b"), (), ("pass", "C3", "pass", "pass"), "1-0", (0.0, 0.0), 0, board="X" + "." * 23 + "XO"
+    )
+    text = sgf.write_sgf(game, [record]).decode()
+    assert "RE[B+25]" in text and "HA[2]AB[aa][ee]PL[W]" in text and ";W[];B[cc];W[];B[])" in text
+    theirs = sgfmill.Sgf_game.from_string(text)
+    assert theirs.get_handicap() == 2 and theirs.get_komi() == 0 and theirs.get_winner() == "b"
+    assert read_one(text).positions(game) == record.positions(game)
 
 
 def test_sgfmill_reads_what_we_write():

@@ -56,13 +56,15 @@ def _kind_of(game: Game, words: str, names: Iterable[str]) -> tuple[int, int]:
 
 def _sgf_of(game: Game, record: GameRecord, kind: int, size: int) -> str:
     positions = record.positions(game)
-    start = positions[0]
+    start, end, komi = positions[0], positions[-1], getattr(game, "komi", 0)
     how = ("R" if "resign" in record.forfeit else "F") if record.forfeit else ""
+    if kind == GO and end.terminal:  # its pieces are the stones and the territory then
+        how = f"{abs(sum(-1 if piece.player else 1 for piece in game.pieces(end)) - komi):g}"
     result = {"1-0": f"B+{how}", "0-1": f"W+{how}", "1/2-1/2": "0"}.get(record.result, "?")
     tags: dict[str, object] = {"FF": 4, "CA": "UTF-8", "AP": f"alphazero:{__version__}", "GM": kind, "SZ": size}
     tags |= {"PB": record.contestants[0], "PW": record.contestants[1], "RE": result}
     if kind == GO:
-        tags |= {"RU": "Chinese", "KM": f"{getattr(game, 'komi', 0):g}"}
+        tags |= {"RU": "Chinese", "KM": f"{komi:g}"}
     setup = ""
     if start.is_set_up:
         black, white = (
