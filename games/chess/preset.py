@@ -33,7 +33,7 @@ def presets(game: Game) -> dict[str, RunConfig]:
         ),
         replay=ReplayConfig(window_max=20 if small else 10),
         learner=LearnerConfig(batch_size=512, learning_rate=4e-3, sample_reuse=1.6),
-        gate=GateConfig(enabled=False),  # so many games are drawn that a better net seldom gets 55%
+        gate=GateConfig(enabled=False),  # a third of the games is drawn, so a better net seldom gets 55%
         evaluation=EvaluationConfig(opponents=("random", "greedy", "minimax:3"), games=100 if small else 40),
     )
     standard = replace(
