@@ -1,7 +1,8 @@
 """Measures other people's search beside ours, alternating on one core: `python -m benchmarks.peers`.
 
 It makes an environment of its own in `build/peers`, with pgx, mctx and OpenSpiel from PyPI, and uses them by their
-public interfaces. Positions, sizes of the network and numbers of simulations are the same for all.
+public interfaces. Games for more than two have a plain search in numpy beside them instead. Positions, sizes of the
+network and numbers of simulations are the same for all.
 """
 
 from __future__ import annotations
@@ -34,11 +35,14 @@ PACKAGES = ("pgx==2.6.0", "mctx==0.0.71", "jax[cpu]==0.10.2", "open_spiel==2.0.2
 GAMES = {
     "connect4": ("5x64", 64), "othello": ("5x64", 64), "go9": ("5x64", 64), "gardner": ("5x64", 64),
     "2048": ("2x32", 16), "backgammon": ("256x128", 16), "pig": ("2x32", 16),
+    "tictacmo": ("3x48", 90), "cantstop3": ("128x64", 16), "cantstop4": ("128x64", 16),
 }  # fmt: skip
-"""Sizes of the network and simulations; with dice, those that the shipped nets learned by."""
-CONSIDERED = {"2048": 4, "backgammon": 16, "pig": 2}
-"""Actions that sequential halving considers in games with dice, as in their presets; the others have PUCT."""
-NOT_IN_PGX, NOT_IN_OPENSPIEL = ("pig",), ("2048", "go9", "gardner")
+"""Sizes of the network and simulations; with dice or more than two players, those that the shipped nets learned by."""
+CONSIDERED = {"2048": 4, "backgammon": 16, "pig": 2, "tictacmo": 15, "cantstop3": 16, "cantstop4": 16}
+"""Actions that sequential halving considers in these games, as in their presets; the others have PUCT."""
+FOR_MANY = "tictacmo", "cantstop3", "cantstop4"
+"""No other program has these games."""
+NOT_IN_PGX, NOT_IN_OPENSPIEL = ("pig", *FOR_MANY), ("2048", "go9", "gardner", *FOR_MANY)
 """OpenSpiel's search wants all points at the end. Its Go calls a repeated position a draw, and its chess is 8x8."""
 OTHER_NUMBERS = ("gardner",)
 """Games whose actions have other numbers in pgx: the searched positions are of games at all stages there."""
@@ -58,9 +62,10 @@ class PeersBenchmark:
     """Simulations and self-play positions per second of this framework, pgx with mctx, and OpenSpiel, on one core."""
 
     games: tuple[str, ...] = tuple(GAMES)
-    """Games: connect4, othello, go9, gardner, 2048, backgammon, pig."""
+    """Games: connect4, othello, go9, gardner, 2048, backgammon, pig, tictacmo, cantstop3, cantstop4."""
     net: str = ""
-    """Blocks x channels of the network; of Backgammon's, units for value x policy. Empty: as in the tables."""
+    """Blocks x channels of the network; of Backgammon's and Can't Stop's, units for value x policy. Empty: as in the
+    tables."""
     batch: int = 256
     """Positions that are searched at once, by those who can."""
     simulations: int = 0
@@ -122,7 +127,7 @@ def main(argv: list[str]) -> None:
     options = parse(PeersBenchmark, argv)
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})  # children inherit it
-    python = make_environment(options.environment)
+    python = make_environment(options.environment) if set(options.games) - set(FOR_MANY) else ""
     figures = {}
     for game in options.games:
         figures[game] = measure(options, game, python)
@@ -163,6 +168,8 @@ def measure(options: PeersBenchmark, game: str, python: str) -> dict[str, dict[s
             programs[f"pgx + mctx, {policy}"] = pgx_mctx, {"policy": kind, "dtype": "bfloat16" if bf16 else "float32"}
     if game not in NOT_IN_OPENSPIEL:
         programs["OpenSpiel, PUCT"] = [python, str(HERE / "openspiel_tree.py")], {}
+    if game in FOR_MANY:
+        programs["plain numpy, PUCT"] = [sys.executable, "-m", "benchmarks.peers.plain_numpy"], {}
     found: dict[str, dict[str, list[float]]] = {name: {figure: [] for figure in FIGURES} for name in programs}
     with ExitStack() as stack:
         workers = {}

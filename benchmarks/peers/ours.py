@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,6 +11,7 @@ import torch
 from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
 from alphazero.nets.resnet import NetConfig, make_net
+from alphazero.nets.torch_net import TorchNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.training.config import SelfPlayConfig
@@ -61,25 +63,32 @@ def stagger(worker: SelfPlay, free: Evaluate) -> None:
     worker.next_game = player.next_game
 
 
-def main() -> None:
-    task = read_task()
+def make_game_and_net(task: dict[str, Any]) -> tuple[Kernels, TorchNet]:
+    """The task's game, and its network with random weights on one thread."""
     loaded = registry.load(task["game"])
-    game, batch, simulations = loaded.game, task["batch"], task["simulations"]
-    kernels = Kernels(game)
+    game = loaded.game
     torch.manual_seed(0)
-    if task["game"] == "backgammon":
+    if task["game"].startswith(("backgammon", "cantstop")):
         net = loaded.make_net(game, dict(zip(("value_units", "policy_units"), task["net"], strict=True)))
     else:
         make = make_net if task["considered"] else loaded.make_net
         net = make(game, asdict(NetConfig(*task["net"])))
     net.use_threads(1)
     net.use_inference("auto")
+    return Kernels(game), net
+
+
+def main() -> None:
+    task = read_task()
+    kernels, net = make_game_and_net(task)
+    game, batch, simulations = kernels.game, task["batch"], task["simulations"]
     config = SearchConfig(num_simulations=simulations, gumbel_actions=task["considered"])
 
     def free(leaves: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return ones[: len(leaves)], zeros[: len(leaves)]
 
-    ones, zeros = np.ones((batch, game.num_actions), np.float32), np.zeros(batch, np.float32)
+    ones = np.ones((batch, game.num_actions), np.float32)
+    zeros = np.zeros((batch, *game.value_shape), np.float32)
     worker = Counted(kernels, SelfPlayConfig(num_slots=batch), config, Evaluator(kernels, net), batch, 0, 0, 1)
     stagger(worker, free)
     states = np.array([game.position(opening).state for opening in task["openings"]] or worker.states)

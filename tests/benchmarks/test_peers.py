@@ -18,7 +18,7 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.storage.files import write_json
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.selfplay import SelfPlay
-from benchmarks.peers import ours
+from benchmarks.peers import ours, plain_numpy
 from benchmarks.peers.__main__ import (
     CONSIDERED,
     FIGURES,
@@ -30,23 +30,46 @@ from benchmarks.peers.__main__ import (
     table,
 )
 from benchmarks.peers.ours import Counted, stagger
+from benchmarks.peers.plain_numpy import PlainSearch
 from benchmarks.peers.turns import serve
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize(("game", "net"), [("connect4", [1, 8]), ("2048", [1, 8]), ("backgammon", [8, 8])])
-def test_our_worker_measures_every_figure(game, net, monkeypatch, capsys):
+@pytest.mark.parametrize(
+    ("worker", "game", "net"),
+    [(ours, "connect4", [1, 8]), (ours, "2048", [1, 8]), (ours, "backgammon", [8, 8]), (ours, "tictacmo", [1, 8]),
+     (plain_numpy, "tictacmo", [1, 8]), (plain_numpy, "cantstop3", [8, 8])],
+)  # fmt: skip
+def test_our_workers_measure_every_figure(worker, game, net, monkeypatch, capsys):
     task = {"game": game, "net": net, "batch": 4, "simulations": 4, "considered": CONSIDERED.get(game, 0),
             "openings": [] if game in CONSIDERED else openings(game, 4)}  # fmt: skip
     monkeypatch.setattr(sys, "argv", ["ours", json.dumps(task)])
     monkeypatch.setattr(sys, "stdin", [f"{figure} 0.01\n" for figure in FIGURES])
     monkeypatch.setattr(TorchNet, "use_inference", lambda net, name: "torch")  # the others take seconds to begin
-    ours.main()
+    worker.main()
     ready, *rates = map(json.loads, capsys.readouterr().out.splitlines())
     found = dict(zip(FIGURES, (answer["rate"] for answer in rates), strict=True))
     assert ready["ready"] and set(ready["figures"]) == set(FIGURES)
     assert found["network"] > 0 and found["search"] > found["self-play"] > 0  # simulations; positions of four each
+
+
+def test_the_plain_search_finds_a_win_and_blocks_one():
+    """The first player has two in a row; then the last one, who can only block, and each looks for itself."""
+    game = registry.load("tictacmo").game
+    kernels, positions = Kernels(game), [game.position(moves) for moves in ("a1 e1 e3 b1 d2 a3", "a1 e1 e3 b1 d3")]
+    masks = np.ones((2, game.num_actions), bool)
+
+    def free(states, masks):
+        return masks / masks.sum(1, keepdims=True), np.zeros((len(states), 3), np.float32)
+
+    search = PlainSearch(kernels, free, 2, 2000)
+    states, movers = np.array([at.state for at in positions]), np.array([at.to_play for at in positions], np.int8)
+    visits = np.where(masks, search.run(states, movers), 0)
+    assert visits.sum(1).tolist() == [2000, 2000]
+    assert [at.format(int(best)) for at, best in zip(positions, visits.argmax(1), strict=True)] == ["c1", "c1"]
+    plain = [(at.legal_mask | ~seen).all() for at, seen in zip(positions, visits > 0, strict=True)]
+    assert plain == [True, True]
 
 
 def test_a_worker_is_asked_line_by_line_and_says_when_it_ends():
