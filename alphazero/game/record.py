@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from alphazero.errors import IllegalAction, count_of, shorten
+from alphazero.errors import IllegalAction, InputError, count_of, shorten
 from alphazero.game import Game, Position
 from alphazero.storage.files import append, atomic_write, parse_line, read_lines, sealed_line, to_json
 from alphazero.storage.schema import Count, Seconds, Text, Texts, check
@@ -67,10 +67,14 @@ class GameRecord:
         return self.contestants[seat if one_each else seat != lone_seat(game, self.number)]
 
     def positions(self, game: Game, second: bool = False) -> list[Position]:
-        """All positions from the start to the end; raises IllegalAction. `second`: those of `others`.
+        """All positions from the start to the end. `second`: those of `others`.
 
-        A forced pass may be left out, as some programs do.
+        A forced pass may be left out, as some programs do. Raises IllegalAction, or InputError for a number of
+        contestants that the game cannot have.
         """
+        if len(self.contestants) not in (2, game.num_players):
+            players = count_of(game.num_players, "player")
+            raise InputError(f"{shorten(self.game)} is for {players}, and a record of it names {len(self.contestants)}")
         found = [game.position(self.board)]
         for word in self.others if second else (*self.opening, *self.moves):
             try:

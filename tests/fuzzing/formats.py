@@ -133,7 +133,7 @@ def read_manifest(path: Path) -> object:
 def sample_arrays(name: str = "tictactoe") -> dict[str, np.ndarray]:
     """Samples of the start position."""
     kernels = kernels_of(registry.load(name).game)
-    states, numbers = kernels.rolled_states(SAMPLES), np.zeros(SAMPLES, np.float32)
+    states, numbers = kernels.rolled_states(SAMPLES), np.zeros((SAMPLES, *kernels.game.value_shape), np.float32)
     policies = kernels.describe_all(states)[0].astype(np.float32)
     policies /= policies.sum(axis=1, keepdims=True)
     return {"states": states, "policies": policies, "outcomes": numbers, "values": numbers}
@@ -177,6 +177,22 @@ def dice_records(name: str = "pig") -> list[GameRecord]:
     moves = {"pig": "roll 4 roll 1 roll 6 hold", "2048": "b3=2 a2=4 down c2=2 left"}[name].split()
     others = tuple(moves) if name == "2048" else ()
     return [GameRecord(name, 0, ("random", "greedy"), (), tuple(moves), "*", (0.1, 0.2), 1, others=others)]
+
+
+def seat_records() -> list[GameRecord]:
+    """A game of three contestants, and one of two, of which the first is alone in the second seat."""
+    moves, names = ("a1", "b1", "e2", "b2", "d1"), ("random", "greedy", "mcts:4")
+    return [
+        GameRecord("tictacmo", number, names[:seats], (), moves, "*", (0.1, 0.2), 1)
+        for number, seats in ((0, 3), (2, 2))
+    ]
+
+
+def name_seats(path: Path) -> object:
+    """The positions of games for three, and who has each seat."""
+    game = registry.load("tictacmo").game
+    replay_games(path, "tictacmo")
+    return [[record.player_at(seat, game) for seat in range(3)] for record in read_records(path)]
 
 
 def write_games(records: Callable[[], list[GameRecord]], folder: Path) -> Path:
@@ -275,6 +291,8 @@ def write_weights(folder: Path) -> Path:
     return write_net(folder).with_suffix(".safetensors")
 
 
+REPLAYS = {"": "tictactoe", " with dice": "pig", " for one": "2048", " for three": "tictacmo"}
+"""The kinds of samples, each with its game."""
 FORMATS = {
     "card": Format(write_net, read_net, "card_sha256"),
     "weights": Format(write_weights, read_resealed),
@@ -284,12 +302,13 @@ FORMATS = {
         f"replay{of}": Format(
             write_arrays("replay.npz", partial(sample_arrays, name)), partial(observe_samples, name=name)
         )
-        for of, name in {"": "tictactoe", " with dice": "pig", " for one": "2048"}.items()
+        for of, name in REPLAYS.items()
     },
     "games in progress": Format(write_arrays("games.npz", game_arrays), read_games_in_progress),
     "records": Format(partial(write_games, some_records), replay_games),
     "records with dice": Format(partial(write_games, dice_records), partial(replay_games, name="pig")),
     "records for one": Format(partial(write_games, partial(dice_records, "2048")), partial(replay_games, name="2048")),
+    "records for three": Format(partial(write_games, seat_records), name_seats),
     "sgf": Format(partial(write_othello, ".sgf"), partial(replay_games, name="othello")),
     "ggf": Format(partial(write_othello, ".ggf"), partial(replay_games, name="othello")),
     "pgn": Format(write_pgn, partial(replay_games, name="gardner")),

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.storage.arrays import write_npz
-from alphazero.storage.files import sha256_of, to_json, write_sealed_json
+from alphazero.storage.files import LINE_SEAL, sha256_of, to_json, write_sealed_json
 from tests.fuzzing import formats
 from tests.fuzzing.formats import FORMATS, reseal
 
@@ -139,8 +139,9 @@ FILES: dict[str, Callable[[Path], None]] = {
     "half a character": replaced(b'{"\\ud800": "\\udc00"}'),
     "a string for an object": replaced(b'"games"'),
 }
+RECORDS = "records", "records with dice", "records for one", "records for three", "sgf", "ggf", "pgn"
 FINE = {
-    **{name: {"empty"} for name in ("records", "records with dice", "records for one", "sgf", "ggf", "pgn")},
+    **{name: {"empty"} for name in RECORDS},
     "tournament games": {"empty", "missing", "cut in half"},
     "tournament": {"missing", "a link to itself"},
     "manifest": {"missing"},
@@ -160,12 +161,15 @@ def sealed(name: str, change: Callable[[dict[str, Any]], Any]) -> Callable[[Path
 
 
 def plain(change: Callable[[Any], Any]) -> Callable[[Path], None]:
-    """Changes the first line of a file of JSON."""
+    """Changes the first line of a file of JSON, and takes off its seal, which lines of other programs do not have."""
 
     def spoil(path: Path) -> None:
         first, *rest = path.read_text().splitlines() if path.suffix == ".jsonl" else [path.read_text()]
         value = json.loads(first)
-        path.write_text("\n".join([json.dumps(change(value) or value), *rest]) + "\n")
+        changed = change(value) or value
+        if isinstance(changed, dict):
+            changed.pop(LINE_SEAL, None)
+        path.write_text("\n".join([json.dumps(changed), *rest]) + "\n")
 
     return spoil
 
@@ -423,13 +427,37 @@ def _dice() -> Iterator[Case]:
         "values that are no numbers": ("values", np.float32(np.nan)),
         "shares above 1": ("policies", np.float32(2)),
     }.items():
-        yield Case("replay for one", attack, partial(_samples_with, name=change[0], number=change[1]))
+        for of in ("one", "three"):
+            yield Case(f"replay for {of}", attack, partial(_samples_with, of=of, name=change[0], number=change[1]))
 
 
-def _samples_with(path: Path, name: str, number: np.float32) -> None:
-    arrays = formats.sample_arrays("2048")
+def _samples_with(path: Path, of: str, name: str, number: np.float32) -> None:
+    arrays = formats.sample_arrays(formats.REPLAYS[f" for {of}"])
     arrays[name][...] = number
     write_npz(path, arrays)
+
+
+def _seats() -> Iterator[Case]:
+    """Games of other numbers of players, in their notation and as samples."""
+    for attack, change in {
+        "one contestant": {"contestants": ["random"]},
+        "nine contestants": {"contestants": ["random"] * 9},
+        "names that are numbers": {"contestants": [1, 2, 3]},
+        "a square that is taken": {"moves": ["a1", "a1"]},
+        "a square beyond the board": {"moves": ["f1"]},
+        "moves behind the end": {"moves": ["a1", "b1", "e2", "b2", "d1", "a2", "c3", "e3"]},
+        "a result of four": {"result": "1-0-0"},
+        "a number below 0": {"number": -1},
+    }.items():
+        yield Case("records for three", attack, _with(change))
+    for name in ("outcomes", "values"):
+        for seats in ((), (1,), (2,), (4,), (3, 1)):
+            spoil = partial(_values_of, name=name, shape=(formats.SAMPLES, *seats))
+            yield Case("replay for three", f"{name} of the shape {seats}", spoil)
+
+
+def _values_of(path: Path, name: str, shape: tuple[int, ...]) -> None:
+    write_npz(path, formats.sample_arrays("tictacmo") | {name: np.zeros(shape, np.float32)})
 
 
 def _figures() -> Iterator[Case]:
@@ -449,4 +477,14 @@ def cases() -> list[Case]:
         for attack, spoil in FILES.items()
         if attack not in FINE.get(name, ())
     ]
-    return [*files, *_wrong_values(), *_nets(), *_sparse_nets(), *_manifests(), *_texts(), *_dice(), *_figures()]
+    return [
+        *files,
+        *_wrong_values(),
+        *_nets(),
+        *_sparse_nets(),
+        *_manifests(),
+        *_texts(),
+        *_dice(),
+        *_seats(),
+        *_figures(),
+    ]

@@ -378,13 +378,15 @@ DICE_GAMES = "pig", "2048", "backgammon"
 MESSAGES = st.fixed_dictionaries(
     {
         "ask": st.sampled_from(["position", "roll", "record", "load", "game", "move"]),
-        "game": st.sampled_from(DICE_GAMES),
+        "game": st.sampled_from((*DICE_GAMES, "tictacmo")),
     },
     optional={
         "actions": st.lists(st.integers(0, 5) | st.integers(0, 200) | st.integers(), max_size=12),
-        "moves": texts("roll", "hold", "4", "0", "7", "b3=2", "b3=8", "left", "31", "13/10"),
+        "moves": texts("roll", "hold", "4", "0", "7", "b3=2", "b3=8", "left", "31", "13/10", "a1", "c2"),
         "player": st.just({"id": "random"}), "seed": st.integers(), "resigned": st.integers(-1, 8),
-        "text": st.sampled_from([record for name in ("pig", "2048") for record in map(line_of, dice_records(name))]),
+        "text": st.sampled_from(
+            [line_of(record) for record in (*dice_records("pig"), *dice_records("2048"), *formats.seat_records())]
+        ),
     },
 )  # fmt: skip
 FLAGS = (
@@ -414,9 +416,10 @@ ANSWERS = st.sampled_from(["=", "? no", "= a1", "", "\x1b[2J", "=12 b2"]) | st.t
 
 PARSERS: dict[str, Callable[[], tuple[st.SearchStrategy[Any], Read]]] = {
     **{name: partial(file_parser, name) for name in FORMATS if not name.startswith(("replay", "games in"))},
-    "replay": lambda: archive_parser("replay", formats.sample_arrays()),
-    "replay with dice": lambda: archive_parser("replay with dice", formats.sample_arrays("pig")),
-    "replay for one": lambda: archive_parser("replay for one", formats.sample_arrays("2048")),
+    **{
+        f"replay{of}": partial(lambda of, game: archive_parser(f"replay{of}", formats.sample_arrays(game)), of, game)
+        for of, game in formats.REPLAYS.items()
+    },
     "games in progress": lambda: archive_parser("games in progress", formats.game_arrays()),
     "metrics": lambda: (mutated(FIGURES) | JSON | st.binary(max_size=100), read_figures),
     "lock holder": lambda: (st.binary(max_size=1200), read_holder),
