@@ -192,7 +192,7 @@ def name_seats(path: Path) -> object:
     """The positions of games for three, and who has each seat."""
     game = registry.load("tictacmo").game
     replay_games(path, "tictacmo")
-    return [[record.player_at(seat, game) for seat in range(3)] for record in read_records(path)]
+    return [[record.player_at(seat, game) for seat in range(3)] for record in record_files.read_games(path)]
 
 
 def write_games(records: Callable[[], list[GameRecord]], folder: Path) -> Path:
