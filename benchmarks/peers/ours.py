@@ -10,8 +10,8 @@ import torch
 
 from alphazero.catalogue import registry
 from alphazero.game.kernels import Kernels
+from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.resnet import NetConfig, make_net
-from alphazero.nets.torch_net import TorchNet
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
 from alphazero.training.config import SelfPlayConfig
@@ -63,7 +63,7 @@ def stagger(worker: SelfPlay, free: Evaluate) -> None:
     worker.next_game = player.next_game
 
 
-def make_game_and_net(task: dict[str, Any]) -> tuple[Kernels, TorchNet]:
+def make_game_and_net(task: dict[str, Any]) -> tuple[Kernels, NeuralNet]:
     """The task's game, and its network with random weights on one thread."""
     loaded = registry.load(task["game"])
     game = loaded.game
