@@ -46,8 +46,8 @@ class PitConfig(MatchOptions):
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
     save_games: Annotated[Path | None, argument("FILE", "none")] = None
-    """Write all games into this file: one line of JSON each, with the moves in the game's notation, or as PGN, SGF
-    or Othello's GGF if its name ends in .pgn, .sgf or .ggf."""
+    """Write all games into this file: one line of JSON each, with the moves in the game's notation.
+    If its name ends in .pgn, .sgf or .ggf they are written as PGN, SGF or Othello's GGF."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -438,7 +438,7 @@ def test_the_command_draws_the_position_and_says_the_law(tmp_path, capsys: pytes
     assert "to move:" in drawing and "a b c" in drawing
 
 
-@pytest.mark.parametrize("argv", [["chess"], ["nim", "--games", "0"], []])
+@pytest.mark.parametrize("argv", [["shogi"], ["nim", "--games", "0"], []])
 def test_wrong_input_gets_one_sentence(argv: list[str], capsys: pytest.CaptureFixture[str]):
     assert run_command(check, argv) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -42,7 +42,8 @@ def pieces_of(fen: str) -> tuple[str, set[str], set[str]]:
 def fen_of(position: Position) -> str:
     squares = {cell.name: number for number, cell in enumerate(GAME.board.cells)}
     names = {number: name for name, number in squares.items()}
-    sides = [[piece.text + names[piece.cell] for piece in GAME.pieces(position) if piece.player == p] for p in (0, 1)]
+    pieces = [(piece.player, "K" * (piece.shape == "crowned") + names[piece.cell]) for piece in GAME.pieces(position)]
+    sides = [[name for player, name in pieces if player == side] for side in (0, 1)]
     return f"{'BW'[position.to_play]}:W{','.join(sides[1])}:B{','.join(sides[0])}"
 
 

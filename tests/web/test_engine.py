@@ -122,7 +122,7 @@ def test_a_box_gives_another_move(engine):
         ("position", {"game": "connect4", "actions": [3] * 7}, "not legal"),
         ("position", {"game": "connect4", "actions": [99]}, "not legal"),
         ("position", {"game": "connect4", "moves": "448"}, "not a legal action"),
-        ("position", {"game": "chess", "actions": []}, "no game"),
+        ("position", {"game": "shogi", "actions": []}, "no game"),
         ("position", {"game": "/etc/passwd.py", "actions": []}, "no game"),
         ("position", {"game": "openspiel:hex", "actions": []}, "no game"),
         ("game", {"game": "os"}, "no game"),
