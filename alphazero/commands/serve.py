@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import queue
 import sys
@@ -29,12 +30,14 @@ from alphazero.commands.options import (
     load_game,
 )
 from alphazero.commands.shared import parse
+from alphazero.errors import InvalidSetting
 from alphazero.game.gtp_words import check_spoken
 from alphazero.game.reading.san import chess_like
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_device, wanted_inference
-from alphazero.players.contestants import make_player
+from alphazero.players.contestants import checkpoint_of, make_player
 from alphazero.players.gtp_server import Server
+from alphazero.players.player import Player
 from alphazero.players.uci_server import UciServer
 
 
@@ -117,24 +120,40 @@ def gtp(argv: list[str]) -> None:
     config = parse(GtpConfig, argv, command="gtp")
     _, loaded = load_game(config.game, [config.contestant])
     check_spoken(loaded.game)
-    _offer(config, loaded, Server)
+    _offer(config, loaded, lambda make, out: Server(loaded, make(), out))
 
 
 def uci(argv: list[str]) -> None:
     config = parse(UciConfig, argv, command="uci")
     _, loaded = load_game(config.game, [config.contestant])
     chess_like(loaded.game, "UCI")
-    _offer(config, loaded, UciServer)
+
+    def make_server(make: Callable[[], Player], out: TextIO) -> UciServer:
+        if checkpoint_of(config.contestant, loaded) is None:  # it compiles nothing yet: what is wrong is said at once
+            make = functools.partial(lambda player: player, make())
+        return UciServer(loaded, config.contestant.text, make, out)
+
+    _offer(config, loaded, make_server)
 
 
-def _offer(config: GtpConfig, loaded: LoadedGame, make_server: type[Server] | type[UciServer]) -> None:
+def _offer(
+    config: GtpConfig,
+    loaded: LoadedGame,
+    make_server: Callable[[Callable[[], Player], TextIO], Server | UciServer],
+) -> None:
     """Has the player answer the lines of standard input."""
-    out = sys.stdout
-    with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
+
+    def make() -> Player:
         player = make_player(
             config.contestant, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations
         )
-        server = make_server(loaded, player, out)
+        if player.one_at_a_time:
+            raise InvalidSetting(f"{player.name} cannot be offered as an engine: choose a player in this program")
+        return player
+
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):  # text that a player prints must not look like an answer
+        server = make_server(make, out)
         lines, interrupted = _lines_of(sys.stdin)
         for line in lines:
             if not server.handle(line, interrupted):

@@ -19,7 +19,7 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, InvalidSetting, printable
+from alphazero.errors import InputError, printable
 from alphazero.game import Position
 from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
 from alphazero.players import gtp_go
@@ -41,8 +41,6 @@ class Server:
     """One player at one board; `handle` answers one line of the protocol."""
 
     def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
-        if player.one_at_a_time:
-            raise InvalidSetting(f"{player.name} cannot be offered as an engine: choose a player in this program")
         self._game, self._player, self._number = loaded.game, player, 0
         self._say = functools.partial(print, end="", file=out, flush=True)
         self._words: GtpWords = loaded.gtp_words(loaded.game)

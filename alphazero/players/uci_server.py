@@ -2,7 +2,8 @@
 
 https://www.shredderchess.com/chess-features/uci-universal-chess-interface.html. It thinks on a thread of its own, so
 that it hears `stop` and `ponderhit`. A limit by depth means nothing to a tree search: it makes the player's own number
-of simulations then.
+of simulations then. The player is made, and its search compiled, after `uciok`, for which programs wait no longer than
+half a minute.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import math
 import re
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from itertools import pairwise
 from typing import TextIO
 
@@ -19,10 +22,11 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import InputError, InvalidSetting, UnknownName, printable
+from alphazero.errors import InputError, UnknownName, printable
 from alphazero.game import Position
 from alphazero.game.reading.san import chess_like
 from alphazero.game.record import words_of
+from alphazero.machine import Threads
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import Player
 from alphazero.search.analysis import Analysis
@@ -34,6 +38,9 @@ MOST_SIMULATIONS, MOST_BYTES = 200_000, 1 << 28
 MOST_LINES = 100
 INTERVAL = 0.5
 """Seconds between two reports of a search."""
+PATIENCE = 8.0
+"""Seconds until `isready` is answered though the search is not compiled: Cute Chess gives up after 15, python-chess
+after 10. The first `go` waits for the rest."""
 MOVES_LEFT, OVERHEAD = 25, 0.05
 """Moves that a clock lasts for if nobody says how many; seconds of each move that pass outside of the search."""
 
@@ -41,31 +48,46 @@ MOVES_LEFT, OVERHEAD = 25, 0.05
 class UciServer:
     """One player at one board; `handle` answers one line of the protocol."""
 
-    def __init__(self, loaded: LoadedGame, player: Player, out: TextIO):
-        if player.one_at_a_time:
-            raise InvalidSetting(f"{player.name} cannot be offered as an engine: choose a player in this program")
+    def __init__(self, loaded: LoadedGame, name: str, make: Callable[[], Player], out: TextIO):
+        """`make` gives the player, which plays many games at a time, and which is called `name`."""
         self._variant = chess_like(loaded.game, "UCI").name
-        self._game, self._player, self._number = loaded.game, player, 0
+        self._game, self._name, self._make, self._number = loaded.game, name, make, 0
         self._most = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(loaded.game)))
-        self._numbers = {"simulations": min(self._most, getattr(player, "num_simulations", 1)), "multipv": 1}
+        self._numbers = {"simulations": 0, "multipv": 1}
         self._say = functools.partial(print, file=out, flush=True)
         self._position = loaded.game.start()
         self._analysis: tuple[int, Analysis] | None = None
         """The newest search, which a game goes on with, and its simulations."""
         self._thread: threading.Thread | None = None
         self._stopped, self._ponderhit = threading.Event(), threading.Event()
-        if isinstance(player, SearchPlayer):  # it compiles before a clock runs
-            player.analysis(1).run(self._position)
+
+    @functools.cached_property
+    def _player(self) -> Future[Player]:
+        """The player, which is begun when it is first asked for."""
+
+        def prepared() -> Player:
+            player = self._make()
+            if isinstance(player, SearchPlayer):  # it compiles before a clock runs
+                player.analysis(1).run(self._game.start())
+            return player
+
+        return Threads(1).submit(prepared)
 
     def handle(self, line: str, interrupted: object = None) -> bool:
-        """Answers a line; returns False after `quit`. What the protocol does not have is passed over, as it asks."""
+        """Answers a line; returns False after `quit`. What the protocol does not have is passed over, as it asks.
+
+        Raises what hinders the player.
+        """
         command, *words = line.split() or [""]
+        if command == "uci":
+            self._introduce()
+        wait([self._player], {"isready": PATIENCE, "quit": None}.get(command, 0))
+        if self._player.done():
+            self._player.result()
         try:
             if command in ("stop", "quit", "ucinewgame", "position", "go"):
                 self._halt()
-            if command == "uci":
-                self._introduce()
-            elif command == "isready":
+            if command == "isready":
                 self._say("readyok")
             elif command == "setoption":
                 self._set_option(" ".join(words))
@@ -96,8 +118,8 @@ class UciServer:
 
     def _introduce(self) -> None:
         self._say(
-            f"id name alphazero {__version__} {self._player.name}\nid author alphazero\n"
-            f"option name Simulations type spin default {self._numbers['simulations']} min 1 max {self._most}\n"
+            f"id name alphazero {__version__} {self._name}\nid author alphazero\n"
+            f"option name Simulations type spin default 0 min 0 max {self._most}\n"
             f"option name MultiPV type spin default 1 min 1 max {MOST_LINES}\n"
             "option name Ponder type check default false\n"
             f"option name UCI_Variant type combo default {self._variant} var {self._variant}\nuciok"
@@ -107,9 +129,9 @@ class UciServer:
         found = re.fullmatch(r"name (.+?)(?: value (.*))?", text)
         name, value = (found[1].lower(), found[2] or "") if found else ("", "")
         if name in self._numbers:
-            most = self._most if name == "simulations" else MOST_LINES
-            number = int(value) if re.fullmatch(r"\d{1,9}", value) else 0
-            check_range(name, number, 1, most)
+            least, most = (0, self._most) if name == "simulations" else (1, MOST_LINES)
+            number = int(value) if re.fullmatch(r"\d{1,9}", value) else -1
+            check_range(name, number, least, most)
             self._numbers[name] = number
         elif name == "uci_variant" and value != self._variant:
             raise UnknownName("variant", value, [self._variant])
@@ -138,16 +160,17 @@ class UciServer:
 
     def _choose(self, position: Position, words: list[str]) -> tuple[int, ...]:
         """The action, and the expected ones after it."""
+        begin, player = time.monotonic(), self._player.result()
         nodes, seconds = _limits(words, "wb"[position.to_play])
         waits, at = not {"infinite", "ponder"}.isdisjoint(words), (np.array([self._number]), np.array([position.ply]))
-        if not isinstance(self._player, SearchPlayer):
-            best = int(self._player.select_actions(position.state[None].copy(), *at)[0])
+        if not isinstance(player, SearchPlayer):
+            best = int(player.select_actions(position.state[None].copy(), *at)[0])
             while waits and not self._ponderhit.is_set() and not self._stopped.wait(0.01):
                 pass
             return (best,)
-        nodes = nodes or (self._most if seconds else self._numbers["simulations"])
-        analysis = self._analysis_of(self._most if waits or seconds else min(nodes, self._most))
-        begin = told = time.monotonic()
+        nodes = nodes or (self._most if seconds else self._numbers["simulations"] or player.num_simulations)
+        analysis = self._analysis_of(player, self._most if waits or seconds else min(nodes, self._most))
+        told = time.monotonic()
         analysis.begin(position)
         kept, done = analysis.simulations, False
         while not done:
@@ -169,13 +192,12 @@ class UciServer:
                         f"info depth {len(words)} multipv {order} score cp {score} nodes {count} nps {rate} "
                         f"time {passed} pv {' '.join(words)}"
                     )
-        action = self._player.choose_after(analysis, self._number, position.ply)
+        action = player.choose_after(analysis, self._number, position.ply)
         return next((line.moves for line in analysis.lines() if line.action == action), (action,))
 
-    def _analysis_of(self, simulations: int) -> Analysis:
-        assert isinstance(self._player, SearchPlayer)
+    def _analysis_of(self, player: SearchPlayer, simulations: int) -> Analysis:
         if self._analysis is None or self._analysis[0] != simulations:
-            self._analysis = simulations, self._player.analysis(simulations)
+            self._analysis = simulations, player.analysis(simulations)
         return self._analysis[1]
 
 

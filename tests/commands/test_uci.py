@@ -7,7 +7,9 @@ read in its source (uciengine.cpp, chessengine.cpp).
 
 import io
 import re
+import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,6 +22,7 @@ from alphazero.commands import serve
 from alphazero.commands.shared import run_command
 from alphazero.players import uci_server
 from alphazero.players.contestants import make_player
+from alphazero.players.player import Player
 from alphazero.players.uci_server import OVERHEAD, UciServer, centipawns
 from tests.commands.test_gtp_programs import pattern
 
@@ -31,7 +34,8 @@ class Talk:
 
     def __init__(self, player: str = "mcts:20", game: str = "gardner"):
         loaded, self.out = registry.load(game), io.StringIO()
-        self.server = UciServer(loaded, make_player(player, loaded, seed=1, threads=1), self.out)
+        self.server = UciServer(loaded, player, lambda: make_player(player, loaded, seed=1, threads=1), self.out)
+        self.server._player.result()
 
     def __call__(self, line: str, wait: bool = True) -> str:
         self.out.seek(0)
@@ -93,6 +97,8 @@ def test_what_is_no_uci_is_passed_over_and_what_is_wrong_is_told(talk):
 
 
 def test_a_search_ends_by_the_nodes_that_are_asked_for(talk):
+    said = talk("ucinewgame") + talk("position startpos") + talk("go")
+    assert 20 <= int(re.findall(r" nodes (\d+) ", said)[-1]) <= 28  # those of mcts:20
     talk("setoption name Simulations value 37")
     for line, nodes in (("go nodes 100", 100), ("go depth 3", 37), ("go", 37), ("go infinite nodes 5", None)):
         talk("ucinewgame")
@@ -161,6 +167,36 @@ def test_a_player_that_does_not_search_answers_too():
     assert re.fullmatch(r"bestmove [a-e]\d[a-e]\d\n", talk("go movetime 1"))
     assert talk("go infinite", wait=False) == ""
     assert re.fullmatch(r"bestmove [a-e]\d[a-e]\d\n", talk("stop"))
+
+
+def test_the_player_is_made_after_uciok_and_the_first_search_waits_for_it(monkeypatch):
+    loaded, out, go_on, at_begin = registry.load("gardner"), io.StringIO(), threading.Event(), list[str]()
+
+    def make() -> Player:
+        at_begin.append(out.getvalue())
+        assert go_on.wait(60)
+        return make_player("random", loaded, seed=1, threads=1)
+
+    monkeypatch.setattr(uci_server, "PATIENCE", 0.01)
+    server = UciServer(loaded, "random", make, out)
+    assert at_begin == []
+    for line in ("uci", "isready", "position startpos", "go nodes 1"):
+        assert server.handle(line)
+    assert out.getvalue().endswith("uciok\nreadyok\n")
+    go_on.set()
+    assert not server.handle("quit")
+    assert len(at_begin) == 1 and at_begin[0].endswith("uciok\n")
+    assert re.search(r"readyok\nbestmove [a-e]\d[a-e]\d\n$", out.getvalue())
+
+
+def test_a_net_that_cannot_be_read_ends_the_program_after_uciok(tmp_path, monkeypatch, capsys):
+    folder = shutil.copytree(registry.load("gardner").nets["best"].parent, tmp_path / "net")
+    weights = folder / registry.load("gardner").nets["best"].name
+    weights.write_bytes(weights.read_bytes()[:-100])
+    monkeypatch.setattr("sys.stdin", io.StringIO("uci\nquit\n"))
+    assert run_command(serve.uci, [str(weights), "--game", "gardner"]) == 2
+    shown, errors = capsys.readouterr()
+    assert shown.endswith("uciok\n") and weights.name in errors
 
 
 def test_python_chess_plays_and_analyses():

@@ -284,7 +284,8 @@ def gtp_reader() -> Read:
 
 def uci_reader() -> Read:
     loaded, out = registry.load("gardner"), io.StringIO()
-    ours = UciServer(loaded, make_player("mcts:4", loaded, seed=0, threads=1), out)
+    ours = UciServer(loaded, "mcts:4", lambda: make_player("mcts:4", loaded, seed=0, threads=1), out)
+    ours.handle("isready")
 
     def read_uci_lines(lines: list[str], folder: Path) -> None:
         out.seek(out.truncate(0))
