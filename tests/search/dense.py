@@ -15,15 +15,15 @@ EMPTY = {
 }  # fmt: skip
 
 
-def dense(tree: Tree) -> Any:
+def dense(tree: Tree, only: int | None = None) -> Any:
     """Copies of the tree's arrays: those of edges as `[B, N, A]`, those of the root's edges as `[B, A]`, and in
-    `action` the action that leads to each node."""
+    `action` the action that leads to each node. With `only`, the edges of that tree alone are filled in."""
     (count, nodes), width = tree.proven.shape, tree.root_prior.shape[1]
     found = SimpleNamespace(**{name: array.copy() for name, array in tree._asdict().items()})
     rows = {name: np.full((count, nodes, width), other, kind) for name, (other, kind) in EMPTY.items()}
     roots = {name: np.full((count, width), -np.inf, np.float32) for name in ("root_prior", "root_gumbel")}
     found.action = np.full((count, nodes), -1)
-    for b in range(count):
+    for b in range(count) if only is None else [only]:
         for node in range(max(1, tree.size[b])):
             if tree.num_edges[b, node] == 0:
                 continue

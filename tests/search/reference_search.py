@@ -457,7 +457,7 @@ def plies_of(positions: list[Position]) -> np.ndarray:
 
 def check_tree(search: Search, b: int, start: Position) -> dict[int, Position]:
     """The laws that tree b keeps between two steps; returns its positions by node."""
-    tree, size = dense(search.tree), int(search.tree.size[b])
+    tree, size = dense(search.tree, b), int(search.tree.size[b])
     positions, waiting = {0: start}, [0]
     while waiting:
         node = waiting.pop()
@@ -494,7 +494,7 @@ def check_tree(search: Search, b: int, start: Position) -> dict[int, Position]:
 
 def compare_trees(search: Search, b: int, reference: ReferenceSearch) -> None:
     """Node for node: visits and proofs exactly, priors and q within 1e-6."""
-    tree = dense(search.tree)
+    tree = dense(search.tree, b)
     pairs = [(0, reference.root)]
     count = 0
     while pairs:

@@ -138,7 +138,7 @@ def test_the_search_is_the_plain_one_node_by_node(config: SearchConfig):
     found = search.read(numbers)
     for row, at in enumerate(tried):
         root = AloneSearch(config, planted)
-        root.start(at, None, dense(search.tree).root_gumbel[row])
+        root.start(at, None, dense(search.tree, row).root_gumbel[row])
         root.run()
         compare_trees(search, row, root)
         assert found.visit_counts[row].tolist() == root.visit_counts().tolist()

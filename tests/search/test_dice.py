@@ -180,7 +180,7 @@ def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: G
     found, ends = search.read(numbers), 0
     for row, at in enumerate(tried):
         root = DiceSearch(config, planted)
-        root.start(at, None, dense(search.tree).root_gumbel[row])
+        root.start(at, None, dense(search.tree, row).root_gumbel[row])
         root.run()
         compare_trees(search, row, root)
         assert found.visit_counts[row].tolist() == root.visit_counts().tolist()

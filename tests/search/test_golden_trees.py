@@ -48,7 +48,7 @@ def grow_golden(name: str, others: int, row: int) -> list[dict[str, Any]]:
         positions[row], numbers[row], actions[row] = position, 5, played
         search.start(np.arange(count), states_of(positions), numbers, plies_of(positions), actions)
         finish(search)
-        result, tree, size = search.read(np.array([row])), dense(search.tree), int(search.tree.size[row])
+        result, tree, size = search.read(np.array([row])), dense(search.tree, row), int(search.tree.size[row])
         played = int(result.actions[0])
         found.append(
             {

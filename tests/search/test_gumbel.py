@@ -120,6 +120,7 @@ def test_gumbel_with_leaves_in_flight_spends_its_budget_on_the_considered(leaves
     config = replace(BASE, num_simulations=64, gumbel_actions=4, noise_fraction=0.25, leaves_per_step=leaves)
     search, result = run([CONNECT4.start()] * 10, config, planted())
     assert (result.visit_counts.sum(axis=1) == 64).all()
+    tree = dense(search.tree)
     for b in range(10):
-        scores = dense(search.tree).root_gumbel[b] + np.log(dense(search.tree).prior[b, 0])
+        scores = tree.root_gumbel[b] + np.log(tree.prior[b, 0])
         assert set(np.flatnonzero(result.visit_counts[b])) == set(np.argsort(-scores)[:4])

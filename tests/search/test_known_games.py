@@ -124,22 +124,22 @@ def test_wins_and_blocks_of_random_positions(game, config):
 def test_proven_values_are_those_of_minimax(game, low, simulations, config):
     positions, exact = late_positions(game, low)
     search, result = run(positions, replace(config, num_simulations=simulations), planted(3))
-    proven_roots, proven_actions = 0, 0
+    tree, proven_roots, proven_actions = dense(search.tree), 0, 0
     for b, position in enumerate(positions):
         signs = exact[b]
         for action in position.legal_actions:
-            known = dense(search.tree).action_proven[b, 0, action]
+            known = tree.action_proven[b, 0, action]
             if known != UNPROVEN:
                 proven_actions += 1
                 assert known == signs[action], f"{position}\n{position.format(action)}"
-        if search.tree.proven[b, 0] != UNPROVEN:
+        if tree.proven[b, 0] != UNPROVEN:
             proven_roots += 1
             assert result.values[b] == signs.max(), position
             assert signs[result.actions[b]] == signs.max(), position
             assert (signs[result.policy[b] > 0] == signs.max()).all(), "the target holds what is known to be worse"
     assert len(positions) == (60 if game is DOUBLE_MOVE else 200)
     assert proven_roots > len(positions) / 2 and proven_actions > len(positions)
-    assert {-1.0, 0.0, 1.0} <= set(result.values[search.tree.proven[:, 0] != UNPROVEN])
+    assert {-1.0, 0.0, 1.0} <= set(result.values[tree.proven[:, 0] != UNPROVEN])
 
 
 def test_nothing_is_proven_when_proofs_are_off():

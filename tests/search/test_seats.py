@@ -240,7 +240,7 @@ def compare_seats(search: Search, row: int, root: SeatsSearch) -> None:
 
     Where players take turns in order, a search numbers them from its root's mover on.
     """
-    tree, waiting, count = dense(search.tree), [(0, root.root)], 0
+    tree, waiting, count = dense(search.tree, row), [(0, root.root)], 0
     shift = root.root.position.to_play if root.root.position.game.rules.to_play is None else 0
     while waiting:
         number, node = waiting.pop()
@@ -293,7 +293,7 @@ def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: G
     assert found.values.shape == (len(tried), game.num_players)
     for row, at in enumerate(tried):
         root = SeatsSearch(config, planted)
-        root.start(at, None, dense(search.tree).root_gumbel[row])
+        root.start(at, None, dense(search.tree, row).root_gumbel[row])
         root.run()
         assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
         compare_seats(search, row, root)
