@@ -69,7 +69,7 @@ MAIN_FLOWS = {
     "test_a_game_is_saved_and_loaded_again", "test_a_link_restores_the_position",
     "test_a_run_is_watched_while_it_trains", "test_a_tournament_with_its_standings_and_games",
     "test_who_sits_where_and_a_resignation_outlast_a_reload", "test_a_game_is_saved_and_loaded",
-    "test_markup_in_names_is_shown_as_text", "test_three_sit_at_one_page",
+    "test_markup_in_names_is_shown_as_text", "test_three_sit_at_one_page", "test_three_sit_at_one_file",
 }  # fmt: skip
 """Tests of the page in a browser that CI runs, each with one game; `make test-slow` runs the other flows as well."""
 BROWSERS = {"browser", "open_page"}

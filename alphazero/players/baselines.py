@@ -19,6 +19,7 @@ from alphazero.settings import check_range
 
 NO_SCORE = -100
 """In arrays of scores: the action is not legal."""
+GREEDY_PLIES = 2
 
 # Names that `Kernels.bind` replaces by one game's own.
 legal: Any
@@ -93,7 +94,7 @@ class GreedyPlayer(MinimaxPlayer):
     """
 
     def __init__(self, kernels: Kernels, seed: int):
-        super().__init__(kernels, 1 if kernels.game.num_outcomes else min(2, kernels.game.max_plies), seed)
+        super().__init__(kernels, 1 if kernels.game.num_outcomes else min(GREEDY_PLIES, kernels.game.max_plies), seed)
         self.name = "greedy"
 
 

@@ -121,16 +121,16 @@ class _DiceLearner(Learner):
 
     def find_asked(self, positions: Sequence[Position], room: Sequence[int]) -> None:
         """Finds the bits that change each piece: changes one after another, also the mover. Those beside them count."""
-        places = self.labels[0]
-        self.asked = {id(labels): np.zeros(1 + 64 * len(room), bool) for labels in places}
+        places, first, players = self.labels[0], looks.mover_bits(self.game), self.game.num_players
+        self.asked = {id(labels): np.zeros(first + 64 * len(room), bool) for labels in places}
         for at in positions:
             before = pieces_of(at, self.text)
-            others = [(0, at.state, 1 - at.to_play)] if self.game.num_players > 1 else []
+            others = [(0, at.state, (at.to_play + i) % players) for i in range(1, players)]
             for number in range(64 * len(room)):
                 if room[number // 64] >> number % 64:
                     state = at.state.copy()
                     state[number // 64] ^= np.uint64(1 << number % 64)
-                    others.append((1 + number, state, at.to_play))
+                    others.append((first + number, state, at.to_play))
             for number, state, mover in others:
                 with contextlib.suppress(Exception):  # a game need not know such positions
                     after = pieces_of(Position(self.game, state, mover, ()), self.text)
@@ -217,7 +217,7 @@ def parts_of(position: Position) -> list[list[str]]:
 
 
 def bits_of(position: Position, pieces: dict[int, Any]) -> np.ndarray:
-    """The bits that trees ask about, `bool[1 + 64 K + cells + A]`."""
+    """The bits that trees ask about, `bool[m + 64 K + cells + A]`."""
     taken = pieces if position.game.board.cells else {}
     return np.concatenate([looks.bits_of(position, taken), position.legal_mask])
 

@@ -20,8 +20,8 @@ from numba import types
 from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
-from alphazero.game.kernels import Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
-from alphazero.search.backup import finish_walk
+from alphazero.game.kernels import DIE, Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
+from alphazero.search.backup import finish_walk, seat_mean, set_seats
 from alphazero.search.expansion import expand
 from alphazero.search.mcts import QUIET, SearchConfig
 from alphazero.search.roots import find_edge, move_root, prepare_root, read_line, read_root
@@ -56,11 +56,11 @@ class Page(NamedTuple):
     to_play: Annotated[np.ndarray, "int8[1]"]
     legal_mask: Annotated[np.ndarray, "bool[A]"]  # all false when the game is over
     planes: Annotated[np.ndarray, "float32[P]"]  # the position as the network sees it
-    result: Annotated[np.ndarray, "float32[1]"]  # the mover's result when the game is over
+    result: Annotated[np.ndarray, "float32[1, V]"]  # when the game is over: see `Game.value_shape`
     visits: Annotated[np.ndarray, "int32[W]"]  # of the last search, or of the node that was looked at
     policy: Annotated[np.ndarray, "float32[W]"]
     q: Annotated[np.ndarray, "float32[W]"]
-    value: Annotated[np.ndarray, "float32[1]"]  # the value of the searched position, for the player to move
+    value: Annotated[np.ndarray, "float32[V]"]  # the value of the searched position
     proven: Annotated[np.ndarray, "bool[1]"]  # the value is the exact result
     line: Annotated[np.ndarray, "int32[line]"]  # the expected play
     prior: Annotated[np.ndarray, "float32[W]"]  # of the node that was looked at, 0 where an action is not legal
@@ -106,11 +106,12 @@ def _describe():
     """Writes the legal actions and the result; returns whether the game is over."""
     here = page()
     over = is_terminal(here.state)
-    here.result[0] = 0.0
+    for seat in range(here.result.shape[1]):
+        here.result[0, seat] = 0.0
     for action in range(len(here.legal_mask)):
         here.legal_mask[action] = False
     if over:
-        here.result[0] = terminal_value(here.state)
+        write_result(here.state, here.result, 0)
     else:
         legal(here.state, here.legal_mask)
     return np.int32(1 if over else 0)  # a rule may give any number that is not 0, and cutting its bits off could give 0
@@ -133,8 +134,11 @@ def open_tree(simulations, seed, ply):
     own, one_tree, given = scratch(), tree(), answers()
     move_root(one_tree, 0, -1, own.root, page().to_play[0], 0, own.new_index)
     legal(own.root, given.legal_masks[0])
-    value = given.values[0, 0] = evaluate(own.root, given.legal_masks[0], given.priors[0])
-    expand(one_tree, 0, ROOT, given.legal_masks[0], given.priors[0], value, settings().root_prior_exponent)
+    evaluate(own.root, given.legal_masks[0], given.priors[0], given.values[0])
+    if HAS_SEATS:
+        set_seats(one_tree, 0, ROOT, given.values[0])
+    weights, value = given.priors[0], given.values[0, 0]
+    expand(one_tree, 0, ROOT, given.legal_masks[0], weights, value, settings().root_prior_exponent)
     prepare_root(one_tree, 0, np.int32(min(simulations, len(own.new_index) - 1)), seed, seed, ply, settings())
 
 
@@ -170,7 +174,7 @@ def run_simulations(simulations):
             break
         walk(one_tree, 0, settings(), own.completed, steps)
         if reach_leaf(one_tree, own, given, steps) > 0:
-            given.values[0, 0] = evaluate(own.leaf_states[0], given.legal_masks[0], given.priors[0])
+            evaluate(own.leaf_states[0], given.legal_masks[0], given.priors[0], given.values[0])
         finish_walk(one_tree, 0, 0, steps, 0, given, settings())
     return np.int32(one_tree.remaining[0])
 
@@ -211,6 +215,10 @@ def _look(node):
     here.value[0] = one_tree.node_value[0, node] / one_tree.node_visits[0, node] if open_node else np.float32(0.0)
     if here.proven[0]:
         here.value[0] = one_tree.raw_value[0, node] if proven == BETWEEN else np.float32(proven)
+    if HAS_SEATS and (open_node or here.proven[0]):
+        for i in range(len(here.value)):
+            seat = (one_tree.to_play[0, node] % DIE + i) % len(here.value)
+            here.value[i] = seat_mean(one_tree, 0, node, seat)
     for action in range(len(here.visits)):
         here.visits[action], here.child[action], here.known[action] = 0, -1, UNPROVEN
         here.prior[action] = here.q[action] = np.float32(0.0)
@@ -227,8 +235,8 @@ def _look(node):
     return np.int32(open_node)
 
 
-def evaluate_by_network(state, legal_mask, priors):
-    """The network's answer about a position: writes weights of the legal actions, returns the mover's value.
+def evaluate_by_network(state, legal_mask, priors, values):
+    """The network's answer about a position of a game for two: writes weights of the legal actions, and the value.
 
     Where actions win at once they get all the weight, and the network is not asked.
     """
@@ -237,11 +245,14 @@ def evaluate_by_network(state, legal_mask, priors):
         wins = legal_mask[action] and wins_by(state, action, own.image)
         priors[action] = np.float32(1.0) if wins else np.float32(0.0)
         found = found or wins
-    return np.float32(1.0) if found else opinion(state, legal_mask, priors)
+    if found:
+        values[0] = 1.0
+    else:
+        opinion(state, legal_mask, priors, values)
 
 
-def opinion_of_network(state, legal_mask, priors):
-    """The same where wins do not matter. The network sees the smallest mirror image."""
+def opinion_of_network(state, legal_mask, priors, values):
+    """The same for any number of players, where wins do not matter. The network sees the smallest mirror image."""
     own = scratch()
     turned = PERMUTATIONS[to_canonical(state, own.image, own.canonical)]
     planes = page().planes
@@ -249,10 +260,9 @@ def opinion_of_network(state, legal_mask, priors):
     observe(own.canonical, planes)
     for action in range(len(priors)):
         own.own_mask[action] = legal_mask[turned[action]]
-    value = ask_network(planes, own.own_mask, own.weights)
+    ask_network(planes, own.own_mask, own.weights, values)
     for action in range(len(priors)):
         priors[turned[action]] = own.weights[action]
-    return value
 
 
 @dataclass(frozen=True)
@@ -282,22 +292,14 @@ class ModuleBuilder:
                 f"the rules of {game.name} run as Python objects, which a web page cannot run: write them as scalar "
                 "functions that numba compiles (docs/guides/writing_rules.md)"
             )
-        if game.num_players > 2:
-            raise GameError(
-                f"a page in one file has seats for two, and {game.name} has {game.num_players} players: "
-                "`alphazero serve` plays it"
-            )
         self.game, self.layout = game, Layout()
         self._made: dict[Callable[..., Any], Any] = {}
         self._entry_points: dict[str, EntryPoint] = {}
         self._most_simulations = 0
-        self._sizes: dict[str, Any] = {"A": game.num_actions, "K": game.state_words, "P": game.observation_shape}
-        self._sizes |= {
-            "V": game.num_values,
-            "W": room_of(game)[1],
-            "C": max(1, game.num_outcomes),
-            "D": game.dice_in_a_row,
-        }
+        self._sizes: dict[str, Any] = {
+            "A": game.num_actions, "K": game.state_words, "P": game.observation_shape, "V": game.num_values,
+            "W": room_of(game)[1], "C": max(1, game.num_outcomes), "D": game.dice_in_a_row,
+        }  # fmt: skip
         self.page = self.arrays(Page, line=game.max_plies + 1)
         self.readable: dict[str, np.ndarray] = self.page._asdict()
         """The arrays that the page knows by name."""
@@ -313,6 +315,7 @@ class ModuleBuilder:
             "advance": bound(_advance, self._scope),
             "to_canonical": bound(_to_canonical, self._scope),
             "HAS_DICE": game.num_outcomes > 0,
+            "HAS_SEATS": bool(game.value_shape),
         }
         self.add("start", _start)
         self.add("play", _play, types.int32)
@@ -334,7 +337,7 @@ class ModuleBuilder:
 
     def arrays(self, kind: type[Arrays], **sizes: int) -> Arrays:
         """Arrays in the module's memory, as `make_arrays` makes them; A, K and P are known."""
-        return make_arrays(kind, self.layout.zeros, **self._sizes, **sizes)
+        return make_arrays(kind, self.layout.zeros, **self._sizes | sizes)
 
     def name(self, **values: Any) -> None:
         """Makes values known to the templates that are added later."""
@@ -357,9 +360,9 @@ class ModuleBuilder:
     ) -> None:
         """Adds the search of the position, PUCT without noise; `num_simulations` and `leaves_per_step` do not matter.
 
-        `evaluate(state uint64[K], legal_mask bool[A], priors float32[A]) -> float32` answers for new leaves: it writes
-        weights of the actions and returns the value for the player to move. `opinion` is the same for who plays
-        without a search; None: `evaluate`.
+        `evaluate(state uint64[K], legal_mask bool[A], priors float32[A], values float32[V])` answers for new leaves: it
+        writes weights of the actions and the value. `opinion` is the same for who plays without a search; None:
+        `evaluate`.
         """
         game = self.game
         self._most_simulations = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(game)))

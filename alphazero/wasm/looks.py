@@ -38,7 +38,8 @@ Facts = tuple[dict[int, Any], dict[int, str], dict[int, Any]]
 Tree = int | list[Any]
 """A leaf is the number of a value; a question is [bit, tree if it is 0, tree if it is 1].
 
-Bit 0 is who moves, then come the 64 bits of each word but the history's, then a bit for each cell: it has a piece."""
+The first bits, `mover_bits`, are the number of who moves; then come the 64 bits of each word but the history's, then
+a bit for each cell: it has a piece."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +65,16 @@ class Looks:
 
 
 def bits_of(position: Position, pieces: Mapping[int, Any]) -> np.ndarray:
-    """The bits that trees ask about, `bool[1 + 64 K + cells]` without the history's words; `pieces` by cell."""
+    """The bits that trees ask about, `bool[m + 64 K + cells]` without the history's words; `pieces` by cell."""
     taken = np.zeros(len(position.game.board.cells), bool)
     taken[list(pieces)] = True
-    return np.concatenate([[bool(position.to_play)], bits_in(shown(position)), taken])
+    mover = [bool(position.to_play >> bit & 1) for bit in range(mover_bits(position.game))]
+    return np.concatenate([mover, bits_in(shown(position)), taken])
+
+
+def mover_bits(game: Game) -> int:
+    """The bits of a player's number, the lowest first."""
+    return max(1, (game.num_players - 1).bit_length())
 
 
 def shown(position: Position) -> np.ndarray:
@@ -212,7 +219,8 @@ class Learner:
         """The trees that are right in all positions."""
         pieces, words, clicks = self.labels
         assert self.bits is not None
-        before = self.bits[:, : 1 + 64 * shown_words(self.game)]  # a piece does not depend on pieces
+        # a piece does not depend on pieces
+        before = self.bits[:, : mover_bits(self.game) + 64 * shown_words(self.game)]
         line, beside = self._line(), neighbours(self.game)
         trees = (
             [self._tree(labels, before, None) for labels in pieces],

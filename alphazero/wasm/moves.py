@@ -10,18 +10,27 @@ image.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numba import types
 
 from alphazero.game.randomness import TIE, make_key, uniform
+from alphazero.players.baselines import (
+    GREEDY_PLIES,
+    AlphaBeta,
+    _action_means,
+    _action_values,
+    _go_down,
+    _on_one_side,
+    _result_for,
+    _search_alpha_beta,
+)
 from alphazero.players.baselines import Dice as Ways
-from alphazero.players.baselines import _action_means, _result_for
 from alphazero.players.contestants import PLAY
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import _play_at_random, _roll_out
-from alphazero.search.tree import KernelSettings, make_arrays
+from alphazero.search.tree import KernelSettings
 from alphazero.wasm.engine import ModuleBuilder, open_tree, read_tree, run_simulations
 
 LEAST_PRIOR = np.float32(1e-9)
@@ -73,7 +82,7 @@ def _choose(seed, ply):
 def _choose_alone(seed, ply):
     """The network's move without a search; writes its priors and its value."""
     here, own = page(), scratch()
-    here.value[0] = opinion(here.state, here.legal_mask, here.prior[: len(own.weights)])
+    opinion(here.state, here.legal_mask, here.prior[: len(own.weights)], here.value)
     for action in range(len(own.weights)):
         own.weights[action] = max(here.prior[action], LEAST_PRIOR) if here.legal_mask[action] else np.float32(0.0)
     return draw_best(own.weights, np.int64(seed), np.int64(ply))
@@ -106,30 +115,41 @@ class Baselines(NamedTuple):
     states: Annotated[np.ndarray, "uint64[1, K]"]
     state: Annotated[np.ndarray, "uint64[K]"]
     legal_mask: Annotated[np.ndarray, "bool[A]"]
+    probabilities: Annotated[np.ndarray, "float64[C]"]
     outcomes: Annotated[np.ndarray, "int64[D]"]
     values: Annotated[np.ndarray, "float32[1, V]"]
     means: Annotated[np.ndarray, "float64[1, A]"]
+    stop: Annotated[np.ndarray, "bool[1]"]
 
 
-def _evaluate_by_playout(state, legal_mask, priors):
+def _evaluate_by_playout(state, legal_mask, priors, values):
     """Equal weights, and the result of one random game, as `search.rollouts.playouts`."""
     own = baselines()
     for word in range(len(state)):
         own.states[0, word] = state[word]
-    roll_out(
-        own.states, np.int64(own.seed[0]), own.state, own.legal_mask, dice().probabilities, own.outcomes, own.values
-    )
+    roll_out(own.states, np.int64(own.seed[0]), own.state, own.legal_mask, own.probabilities, own.outcomes, own.values)
     for action in range(len(priors)):
         priors[action] = np.float32(legal_mask[action])
-    return own.values[0, 0]
+    for seat in range(len(values)):
+        values[seat] = own.values[0, seat]
+
+
+def _find_means(own):
+    """The mean of each action over the dice, by which `greedy` plays in a game with dice."""
+    action_means(own.states, ways(), own.legal_mask, own.means)
+
+
+def _find_values(own):
+    """The value of each action as `greedy` sees it in a game without dice."""
+    action_values(own.states, PLIES, ways(), own.stop, own.means)
 
 
 def _choose_greedy(seed, ply):
-    """The action of the best mean over the dice, as `greedy` plays in a game with dice."""
+    """The action that `greedy` plays."""
     own = baselines()
     for word in range(len(own.state)):
         own.states[0, word] = page().state[word]
-    action_means(own.states, ways(), own.legal_mask, own.means)
+    find_means(own)
     return draw_best(own.means[0], np.int64(seed), np.int64(ply))
 
 
@@ -142,14 +162,24 @@ def _choose_random(seed, ply):
 
 
 def add_baselines(builder: ModuleBuilder) -> None:
-    """Adds the players without a network to a builder that has moves, for a game with dice."""
+    """Adds the players without a network to a builder that has moves."""
     arrays = builder.arrays(Baselines)
     builder.readable["seed"] = arrays.seed
-    sizes = {"D": 1 + builder.game.dice_in_a_row, "K": builder.game.state_words, "C": builder.game.num_outcomes}
-    ways = make_arrays(Ways, builder.layout.zeros, V=builder.game.num_values, **sizes)
-    builder.name(baselines=builder.layout.placed(arrays), ways=builder.layout.placed(ways))
-    builder.name(result_for=builder.bound(_result_for))
-    builder.name(action_means=builder.bound(_action_means), play_at_random=builder.bound(_play_at_random))
+    dice, plies = builder.game.num_outcomes > 0, min(GREEDY_PLIES, builder.game.max_plies)
+    ways = builder.arrays(Ways if dice else AlphaBeta, D=1 + (builder.game.dice_in_a_row if dice else plies))
+    builder.name(baselines=builder.layout.placed(arrays), ways=builder.layout.placed(ways), PLIES=plies)
+    templates: dict[str, Any] = {
+        "result_for": _result_for,
+        "on_one_side": _on_one_side,
+        "play_at_random": _play_at_random,
+    }
+    if dice:
+        templates |= {"action_means": _action_means, "find_means": _find_means}
+    else:
+        templates |= {"go_down": _go_down, "search_alpha_beta": _search_alpha_beta, "action_values": _action_values}
+        templates |= {"find_means": _find_values}
+    for name, template in templates.items():
+        builder.name(**{name: builder.bound(template)})
     builder.add("choose_greedy", _choose_greedy, types.int32, types.int32)
     builder.add("choose_random", _choose_random, types.int32, types.int32)
     builder.name(roll_out=builder.bound(_roll_out), LEARNED=replace(PLAY, leaves_per_step=1).settings_for(builder.game))

@@ -73,7 +73,8 @@ class Program:
     """Channels of a row of the input, which begins the activations."""
     policy_places: np.ndarray
     """`int32[A]`: where the logits are among the activations."""
-    value_place: int
+    value_places: np.ndarray
+    """`int32[V]`."""
 
 
 def program_of(net: NeuralNet, game: Game) -> Program:
@@ -107,12 +108,11 @@ class _Writer:
     def program(self, program: LayerProgram) -> Program:
         self._add_rows(program.observation)
         layers = tuple(map(self._layer, program.layers))
-        places, (value_place, *_) = self._places(program.policy), self._places(program.value)
         return Program(
             layers=layers, weights=np.concatenate(self.weights), num_activations=self.num_activations,
             tables=np.frombuffer(b"".join(self.tables), np.int32),
             num_planes=_up(program.observation.channels, CHANNELS),
-            policy_places=np.array(places, np.int32), value_place=value_place,
+            policy_places=self._places(program.policy), value_places=self._places(program.value),
         )  # fmt: skip
 
     def _layer(self, layer: TapLayer) -> Layer:
@@ -144,10 +144,11 @@ class _Writer:
         self.num_activations += (_up(rows.cells, CELLS) + 1) * _up(rows.channels, CHANNELS)
         return start
 
-    def _places(self, rows: Rows) -> list[int]:
+    def _places(self, rows: Rows) -> np.ndarray:
         """Where the numbers of the tensor are in the activations."""
         width = _up(rows.channels, CHANNELS)
-        return [self.starts[rows.number] + cell * width + channel for cell, channel in rows.places()]
+        places = [self.starts[rows.number] + cell * width + channel for cell, channel in rows.places()]
+        return np.array(places, np.int32)
 
     def _add_weights(self, weights: np.ndarray) -> int:
         self.weights.append(weights.ravel())
@@ -247,10 +248,10 @@ def _run_layer(index):
                     cells[place + j] = value
 
 
-def _ask_network(planes, legal_mask, weights):
-    """Writes the probabilities of the legal actions, 0 for the others; returns the value, in [-1, 1].
+def _ask_network(planes, legal_mask, weights, values):
+    """Writes the probabilities of the legal actions, 0 for the others, and the values, in [-1, 1].
 
-    `planes float32[P, H, W]`, `legal_mask bool[A]`, `weights float32[A]`.
+    `planes float32[P, H, W]`, `legal_mask bool[A]`, `weights float32[A]`, `values float32[V]`.
     """
     cells, width = network().activations, planes.shape[2]
     for plane in range(planes.shape[0]):
@@ -272,7 +273,8 @@ def _ask_network(planes, legal_mask, weights):
             total += share
     for action in range(len(weights)):
         weights[action] = np.float32(np.float64(weights[action]) / total)
-    return min(max(cells[VALUE_PLACE], np.float32(-1.0)), np.float32(1.0))
+    for seat in range(len(values)):
+        values[seat] = min(max(cells[VALUE_PLACES[seat]], np.float32(-1.0)), np.float32(1.0))
 
 
 def add_network(builder: ModuleBuilder, program: Program) -> None:
@@ -284,7 +286,7 @@ def add_network(builder: ModuleBuilder, program: Program) -> None:
         LAYERS=np.array(program.layers, np.int64),
         CELL_TABLES=program.tables,
         POLICY_PLACES=program.policy_places,
-        VALUE_PLACE=program.value_place,
+        VALUE_PLACES=program.value_places,
         NUM_PLANES=program.num_planes,
     )
     builder.name(run_layer=builder.bound(_run_layer))

@@ -26,7 +26,7 @@ from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, load_net, search_of
 from alphazero.wasm.dice_looks import dice_looks_of
 from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
-from alphazero.wasm.looks import looks_of
+from alphazero.wasm.looks import looks_of, mover_bits
 from alphazero.wasm.moves import add_baselines, add_moves
 from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.wasm.oracle import oracle_engine
@@ -57,14 +57,14 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     game = loaded.game
     builder, program = ModuleBuilder(game), program_of(net, game)
     weights = in_half_precision(program)
-    alone, dice = game.num_players == 1, game.num_outcomes > 0
+    alone, dice, many = game.num_players == 1, game.num_outcomes > 0, game.num_players > 2
     looks = dice_looks_of(game) if alone or dice else looks_of(game)
     add_network(builder, program)
     learned = search_of(net, title)
-    # nobody wins at once in a game for one
-    builder.add_search(opinion_of_network if alone else evaluate_by_network, learned, opinion_of_network)
+    sees_wins = game.num_players == 2  # as `Evaluator` does
+    builder.add_search(evaluate_by_network if sees_wins else opinion_of_network, learned, opinion_of_network)
     add_moves(builder, learned, SIMULATIONS_PER_ACTION)
-    if dice:
+    if dice or many:
         add_baselines(builder)
     engine = builder.build()
     slider = up_to(slider_of(card), engine.most_simulations)
@@ -76,6 +76,8 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "board": asdict(game.board),
         "looks": asdict(looks),
         "columns": game.observation_shape[2],
+        "seats": game.num_players,
+        "mover_bits": mover_bits(game),
         "shown_words": shown_words(game),
         "runs_together": game.split_moves("12") != ["12"],
         "splits_words": _splits_words(game),
@@ -84,7 +86,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
                 "id": "net", "title": title, "note": note_of(card), "searches": True, "generations": [],
                 "slider": slider.as_fields(),
             },
-            *(_baselines(loaded, engine.most_simulations) if dice else ()),
+            *(_baselines(loaded, engine.most_simulations) if dice or many else ()),
         ],
         "places": engine.places,
         "most_simulations": engine.most_simulations,
@@ -92,7 +94,6 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "module": _text_of(engine.module),
         "weights": _text_of(weights.tobytes()),
     }  # fmt: skip
-    contents |= {"alone": True} if alone else {}
     contents |= {"score": score_fields(game)} if game.score else {}
     return _compose(f"{title_of(game.name)} · {title}", contents)
 

@@ -3,7 +3,7 @@
 import json
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,8 +74,8 @@ def positions_of(kernels: Kernels, games: Sequence[Sequence[int]]) -> tuple[np.n
 
 
 @njit
-def planted(state, legal_mask, priors):
-    """An evaluation that depends on every bit of the position: weights from 1 to 65536, and a value in [-1, 1)."""
+def planted(state, legal_mask, priors, values):
+    """An evaluation that depends on every bit of the position: weights from 1 to 65536, and values in [-1, 1)."""
     key = np.uint64(7)
     for word in range(len(state)):
         key = (key ^ state[word]) * np.uint64(0x9E3779B97F4A7C15)
@@ -83,20 +83,26 @@ def planted(state, legal_mask, priors):
     for action in range(len(priors)):
         key = key * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
         priors[action] = np.float32(key >> np.uint64(48)) + np.float32(1.0)
-    return np.float32(np.int64(key >> np.uint64(50)) - 8192) / np.float32(8192.0)
+    for seat in range(len(values)):
+        values[seat] = np.float32(np.int64(key >> np.uint64(50)) - 8192) / np.float32(8192.0)
+        key = key * np.uint64(6364136223846793005) + np.uint64(1442695040888963407)
 
 
 @njit
 def planted_for_all(states, legal_masks, priors, values):
     for i in range(len(states)):
-        values[i] = planted(states[i], legal_masks[i], priors[i])
+        planted(states[i], legal_masks[i], priors[i], values[i])
 
 
-def evaluate_planted(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def planted_for(game: Game) -> Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
     """`planted` as the `evaluate` of a search on the processor."""
-    priors, values = np.empty(legal_masks.shape, np.float32), np.empty(len(states), np.float32)
-    planted_for_all(states, legal_masks, priors, values)
-    return priors, values
+
+    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        priors, values = np.empty(legal_masks.shape, np.float32), np.empty((len(states), game.num_values), np.float32)
+        planted_for_all(states, legal_masks, priors, values)
+        return priors, values.reshape(-1, *game.value_shape)
+
+    return evaluate
 
 
 def compare_games(game: Game, engine: GameModule, games: Sequence[Sequence[int]], folder: Path) -> int:

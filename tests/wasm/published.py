@@ -29,7 +29,8 @@ def small_net(name: str) -> TorchNet:
     """A small network for a game, with random weights."""
     game = registry.load(name).game
     config = NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8)
-    return TorchNet(game, with_random_weights(ResNet(game.observation_shape, game.num_actions, config)))
+    module = ResNet(game.observation_shape, game.num_actions, config, game.num_values)
+    return TorchNet(game, with_random_weights(module))
 
 
 @functools.cache

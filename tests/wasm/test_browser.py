@@ -72,9 +72,9 @@ def open_page(browser: Any, folder: Path) -> Iterator[Any]:
         yield open_one
 
 
-def quick(page: Any) -> None:
+def quick(page: Any, seat: int = 1) -> None:
     """Lets the net play without a search."""
-    page.locator(".seat").nth(1).locator("input[type=range]").fill("0")
+    page.locator(".seat").nth(seat).locator("input[type=range]").fill("0")
 
 
 @each_game
@@ -123,6 +123,19 @@ def test_a_game_with_dice_is_played_on_a_phone(open_page: Any, game: str):
     page.wait_for_function("() => /expected/.test(document.querySelector('.bar-text').textContent)")
     assert fits_phones(page)
     assert ("First player" in page.locator("main").inner_text()) == (game != "2048")
+
+
+def test_three_sit_at_one_file(open_page: Any):
+    """You, a player without a net and the net: a game to its end, and a bar for each in the analysis."""
+    page = open_page("tictacmo", size=PHONE)
+    choose_opponent(page, "random", 1)
+    quick(page, 2)
+    assert re.search("won|draw", play_on(page, click_first))
+    page.get_by_role("button", name="Analyse", exact=True).first.click()
+    page.get_by_role("button", name="To the start").click()
+    page.wait_for_selector(".analysis .lines tbody tr")
+    page.wait_for_function("() => /^Third player: .\\d/.test(document.querySelectorAll('.bar-text')[2]?.textContent)")
+    assert fits_phones(page)
 
 
 def test_a_hint_a_new_game_and_the_other_side(open_page: Any):

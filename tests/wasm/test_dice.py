@@ -14,10 +14,12 @@ from alphazero.game.kernels import Kernels
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION
 from alphazero.search.analysis import Analysis
 from alphazero.search.mcts import QUIET, Search
+from alphazero.search.tree import UNPROVEN
 from alphazero.wasm.engine import GameModule, ModuleBuilder
 from alphazero.wasm.moves import add_moves
 from tests.search.test_dice import Race, some_positions
-from tests.wasm.engines import Answers, evaluate_planted, needs_node, planted, run_node
+from tests.search.test_seats import Walk
+from tests.wasm.engines import Answers, needs_node, planted, planted_for, run_node
 
 
 def terminal_points(state):
@@ -33,12 +35,17 @@ class PointsRace(Race):
     rules = replace(Race.rules, terminal_value=terminal_points)
 
 
-GAMES = {"pig": registry.load("pig").game, "points_race": PointsRace()}
+GAMES = {"points_race": PointsRace(), "walk": Walk()} | {
+    name: registry.load(name).game for name in ("pig", "cantstop3")
+}
 LEARNED = replace(QUIET, gumbel_actions=2)
 pytestmark = needs_node
 
 
-@pytest.fixture(scope="module", params=[pytest.param("pig", marks=pytest.mark.slow), "points_race"])
+@pytest.fixture(
+    scope="module",
+    params=[*(pytest.param(name, marks=pytest.mark.slow) for name in ("pig", "cantstop3")), "points_race", "walk"],
+)
 def game(request: pytest.FixtureRequest) -> Game:
     return GAMES[request.param]
 
@@ -60,22 +67,22 @@ def test_searches_and_moves_have_the_visits_of_the_processor(game: Game, engine:
     for request in (searches, moves):
         steps, config = request[0]["simulations"], QUIET if request is searches else LEARNED
         for i, at in enumerate(starts):
-            search = Search(kernels, replace(config, num_simulations=steps), evaluate_planted, 1, i)
+            search = Search(kernels, replace(config, num_simulations=steps), planted_for(game), 1, i)
             found = search.run(at.state[None], np.array([i]), np.array([at.ply]))
             assert answers.take(np.int32)[0] == found.actions[0]
             for expected in (found.visit_counts[0], found.policy[0], found.q[0]):
                 told = answers.take(expected.dtype, width)[: game.num_actions]
                 np.testing.assert_allclose(told, expected, 0.0 if request is searches else 1e-6, 0.0)
-            np.testing.assert_allclose(answers.take(np.float32)[0], found.values[0], 1e-6)
+            np.testing.assert_allclose(answers.take(np.float32, game.num_values), found.values.reshape(-1), 1e-6)
             explored += np.count_nonzero(found.visit_counts) > 1
             if request is searches:
-                assert answers.take(bool)[0] == (search.tree.proven[0, 0] < 2)
+                assert answers.take(bool)[0] == (search.tree.proven[0, 0] != UNPROVEN)
                 answers.take(np.int32, answers.take(np.int32)[0])
     assert answers.ended and explored
 
 
 def test_dice_show_what_the_server_throws(game: Game, engine: GameModule, tmp_path: Path):
-    due = [at.play(0) for at in some_positions(game, 40)]
+    due = [at.play(action) for at in some_positions(game, 40) for action in at.legal_actions]
     throws = [{"actions": at.actions, "seed": seed} for seed, at in enumerate(due) if at.chances]
     answers, kernels, seen = Answers(run_node(engine, {"throws": throws}, tmp_path)), Kernels(game), set[int]()
     for request in throws:
@@ -91,7 +98,7 @@ def test_dice_show_what_the_server_throws(game: Game, engine: GameModule, tmp_pa
 
 def test_the_tree_is_walked_through_dice_to_ends_with_points(game: Game, engine: GameModule, tmp_path: Path):
     """The value of an end between -1 and 1 is its points on that scale."""
-    analysis, between = Analysis(Kernels(game), replace(QUIET, num_simulations=300), evaluate_planted), set[float]()
+    analysis, between = Analysis(Kernels(game), replace(QUIET, num_simulations=300), planted_for(game)), set[float]()
     analysis.run(game.start())
     paths = [()]
     for path in paths:
@@ -105,9 +112,12 @@ def test_the_tree_is_walked_through_dice_to_ends_with_points(game: Game, engine:
             answers.take(np.float32, width),
             answers.take(np.float32, width),
         )
-        value, proven = answers.take(np.float32)[0], answers.take(bool)[0]
+        values, proven = answers.take(np.float32, game.num_values), answers.take(bool)[0]
         assert visits.sum() == node.visits and proven == node.proven
-        assert np.clip(value, -1, 1) == np.float32(node.value), path
+        assert np.clip(values[0], -1, 1) == np.float32(node.value), path
+        if game.value_shape:
+            expected = np.roll(node.values, -game.position(path).to_play)
+            assert np.clip(values, -1, 1).tolist() == np.float32(expected).tolist()
         for edge in node.edges:
             assert visits[edge.action] == edge.visits
             assert edge.value is None or np.clip(q[edge.action], -1, 1) == np.float32(edge.value)

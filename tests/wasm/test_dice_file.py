@@ -1,4 +1,4 @@
-"""Published files of games with dice, and for one: the server's answers, and the processor's searches."""
+"""Published files of games with dice, for one and for three: the server's answers, and the processor's searches."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from alphazero.nets.any_module import to_priors
 from alphazero.nets.resnet import NetConfig, ResNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.players.contestants import make_player
-from alphazero.search.analysis import Analysis
+from alphazero.search.analysis import search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.wasm.looks import Looks, some_positions
@@ -33,6 +33,7 @@ pytestmark = needs_node
 each_game = pytest.mark.parametrize(
     "name", ["pig", *(pytest.param(name, marks=pytest.mark.slow) for name in ("2048", "backgammon"))]
 )
+each_searched = pytest.mark.parametrize("name", [*each_game.args[1], "tictacmo"])
 NET = {"id": "net", "step": 25}
 
 
@@ -83,7 +84,7 @@ class Rounded(az.NeuralNet):
     @torch.no_grad()
     def evaluate(self, observations: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         logits, values = self.module(torch.from_numpy(observations.copy()))
-        priors, results = logits.numpy().copy(), values.numpy().reshape(-1).copy()
+        priors, results = logits.numpy().copy(), values.numpy().copy()
         to_priors(priors, results, legal_masks)
         return priors, results
 
@@ -93,7 +94,7 @@ class Rounded(az.NeuralNet):
     load = save
 
 
-@each_game
+@each_searched
 def test_the_file_has_the_visits_of_the_processor(name: str):
     """The same net at the same position: analyses, and moves by search."""
     loaded = registry.load(name)
@@ -103,13 +104,14 @@ def test_the_file_has_the_visits_of_the_processor(name: str):
     answers = iter(ask(small_page(name), *questions))
     for actions in starts:
         evaluate = Evaluator(kernels, net, 0, sees_wins=True)
-        analysis = Analysis(kernels, SearchConfig(200, noise_fraction=0.0), evaluate)
-        analysis.run(loaded.game.position(actions))
-        report, root = next(answers)[-1], analysis.node()
+        config = SearchConfig(200, noise_fraction=0.0)
+        report, found = next(answers)[-1], search_position(loaded.game.position(actions), evaluate, 200, config)
         assert {line["action"]: line["visits"] for line in report["lines"]} == {
-            edge.action: edge.visits for edge in root.edges if edge.visits
+            int(action): found.visits[action] for action in np.flatnonzero(found.visits)
         }
-        assert report["value"] == pytest.approx(root.value, abs=1e-4)
+        assert report["value"] == pytest.approx(found.value, abs=1e-4)
+        assert report.get("values", found.values) == pytest.approx(found.values, abs=1e-4)
+        assert ("values" in report) == (loaded.game.num_players > 2)
     player = make_player(net, loaded, seed=5, simulations=25)
     for actions in starts:
         at = loaded.game.position(actions)
@@ -120,7 +122,7 @@ def chosen(player: az.Player, at: az.Position, seed: int) -> int:
     return int(player.select_actions(at.state[None].copy(), np.array([seed]), np.array([at.ply]))[0])
 
 
-@each_game
+@each_searched
 def test_players_without_a_net_move_as_in_a_match(name: str):
     loaded, starts = registry.load(name), movable(name, 8)
     asked = [(actions, {"id": id, "step": 30}) for actions in starts for id in ("mcts", "greedy", "random")]
@@ -185,29 +187,61 @@ def test_games_are_saved_with_their_dice_and_loaded(name: str):
     assert loaded["actions"] == actions and loaded["result"] == record.result
 
 
+def test_a_game_for_three_is_the_servers():
+    """Winners and the values at the end, a review's values, and saved games."""
+    name, ends = "tictacmo", [at for at in some_positions(registry.load("tictacmo").game, 300, 1) if at.terminal]
+    won = next(at for at in ends if at.winners == (1,))
+    questions = [{"ask": "position", "game": name, "actions": list(at.actions)} for at in (won, *ends[:20])]
+    for question, (answer,) in zip(questions, ask(small_page(name), *questions), strict=True):
+        expected = on_server(name, question)
+        for told in (answer, expected):
+            told["view"]["clicks"].sort(key=str)
+            told["view"]["pieces"].sort(key=lambda piece: piece["cell"])
+            del told["view"]["text"]
+        assert answer == expected
+    players = {"first": "You", "second": "net", "others": ["random"]}
+    saved = {"ask": "record", "game": name, "actions": list(won.actions), **players}
+    resigned = {**saved, "actions": [0], "resigned": 1, "reason": "resigns"}
+    review, (record,), (given,), (game,) = ask(
+        small_page(name), {"ask": "review", "actions": list(won.actions), "player": NET, "simulations": 20}, saved,
+        resigned, {"ask": "game", "game": name},
+    )  # fmt: skip
+    for question, answer in ((saved, record), (resigned, given)):
+        expected = json.loads(on_server(name, question)["text"])
+        told = json.loads(answer["text"])
+        assert told == {entry: expected[entry] for entry in told}
+    ((loaded,),) = ask(small_page(name), {"ask": "load", "text": record["text"]})
+    assert loaded["actions"] == list(won.actions) and len(loaded["contestants"]) == 3
+    rows = [row for answer in review for row in answer["rows"]]
+    assert rows[-1]["values"] == [-0.5, 1, -0.5] and all(len(row["values"]) == 3 for row in rows)
+    assert game["seats"] == 3 and [player["id"] for player in game["players"]] == ["net", "mcts", "greedy", "random"]
+
+
 def test_the_file_names_its_players_and_a_plain_game_has_none_of_it():
     ((game,), (plain,)) = (ask(small_page(name), {"ask": "game", "game": name})[0] for name in ("pig", "tictactoe"))
     assert [player["id"] for player in game["players"]] == ["net", "mcts", "greedy", "random"]
     assert [player["searches"] for player in game["players"]] == [True, False, False, False]
-    assert [player["id"] for player in plain["players"]] == ["net"] and not {"alone", "score"} & set(plain)
+    assert [player["id"] for player in plain["players"]] == ["net"] and plain["seats"] == 2 and "score" not in plain
     contents = json.loads(re.findall(r'id="file">(.*?)</script>', small_page("tictactoe"), re.DOTALL)[0])
     assert set(contents["looks"]) == {field.name for field in fields(Looks)}
     assert not {"chances", "outcomes", "seed"} & set(contents["places"])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("flag", ["--dice", "--solo"])
+@pytest.mark.parametrize("flag", ["--dice", "--solo", "--players=3"])
 def test_a_game_of_ones_own_is_published(flag: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     assert run_command(new.main, ["my_game", flag]) == 0
     loaded = registry.load("my_game.py")
     config = NetConfig(blocks=1, channels=8, head_channels=4, value_hidden=8)
-    net = TorchNet(loaded.game, ResNet(loaded.game.observation_shape, loaded.game.num_actions, config))
+    shape, num_actions, num_values = loaded.game.observation_shape, loaded.game.num_actions, loaded.game.num_values
+    net = TorchNet(loaded.game, ResNet(shape, num_actions, config, num_values))
     page = make_file(loaded, net, "net", {}, "my_game.py")
     at = loaded.game.start()
     while not at.terminal:
         ((told,),) = ask(page, {"ask": "position", "actions": list(at.actions)})
-        assert told["view"]["text"] == str(at)
+        assert told["view"]["text"] == ("" if loaded.game.board.cells else str(at))
         at = at.play(at.legal_actions[len(at.actions) % len(at.legal_actions)])
     ((end,),) = ask(page, {"ask": "position", "actions": list(at.actions)})
-    assert end["view"]["outcome"] == at.outcome and ("points" in end["view"]) == (flag == "--solo")
+    assert end["view"]["outcome"] == at.outcome and end["view"]["winners"] == list(at.winners)
+    assert ("points" in end["view"]) == (flag == "--solo")

@@ -53,23 +53,40 @@ class Core {
     return this.chances ? this.chances.findLastIndex((chance) => chance > 0) + 1 : 0;
   }
 
+  // Values for each player, the first player's first, of those of the module, which begin with who moves.
+  bySeat(values, mover = this.mover) {
+    const { seats } = this.file;
+    if (seats < 3) return [mover === 0 ? values[0] : -values[0], mover === 0 ? -values[0] : values[0]].slice(0, seats);
+    return Array.from({ length: seats }, (_, seat) => values[(seat - mover + seats) % seats]);
+  }
+
   // The value for the first player of the points so far, in a game for one, and at the end of all.
   get gained() {
     const { size, word = null } = this.file.score ?? {};
-    const end = this.over ? (this.mover === 0 ? 1 : -1) * this.result[0] : 0;
+    const end = this.over ? this.bySeat(this.result)[0] : 0;
     return end + (word === null ? 0 : Number(this.state[word]) / size);
   }
 
-  // +1 if the first player has won, -1 if the second, 0 for a draw; null if the game goes on.
+  // Who has the best result; nobody while the game goes on.
+  get winners() {
+    const results = this.over ? this.bySeat(this.result) : [];
+    const best = Math.max(...results);
+    return [...results.keys()].filter((seat) => results[seat] === best);
+  }
+
+  // +1 if the first player has won, -1 if another, 0 for a draw or if the first one shares the win; null if the game goes on.
   get outcome() {
-    return this.over ? Math.sign(this.gained) + 0 : null;
+    if (!this.over) return null;
+    if (this.file.seats === 1) return Math.sign(this.gained) + 0;
+    return this.winners.includes(0) ? Number(this.winners.length === 1) : -1;
   }
 
   // The points of the end, or in a game for one those so far, in words; "" where there are none to tell.
   get points() {
     const { size, unit, word = null } = this.file.score ?? {};
     if (!size || !(this.over || word !== null)) return "";
-    return `${Number((size * Math.abs(this.gained)).toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 6 })} ${unit}`;
+    const values = this.file.seats > 2 ? this.bySeat(this.result) : [Math.abs(this.gained)];
+    return `${values.map((value) => Number((size * value).toPrecision(6)).toLocaleString("en", { maximumFractionDigits: 6 })).join(", ")} ${unit}`;
   }
 
   legal() {
@@ -80,8 +97,8 @@ class Core {
   // --- looks: decision trees over the bits of the position ---
 
   bit(number) {
-    if (number === 0) return this.mover;
-    const at = number - 1;
+    const at = number - this.file.mover_bits;
+    if (at < 0) return (this.mover >> number) & 1;
     const words = this.file.shown_words * 64;
     const cells = this.file.board.cells.length;
     if (at >= words + cells) return this.legal_mask[at - words - cells];
@@ -187,10 +204,10 @@ class Core {
     const clicks = legal.flatMap((action, i) => (ways[i].length ? ways[i] : [[]]).map((way) => (
       { action, name: words[i], cells: cellsOf(way), choice: way.find((one) => typeof one === "string") ?? "" })));
     clicks.sort((a, b) => (a.cells.length === 0) - (b.cells.length === 0));
-    const winners = this.outcome === null ? [] : this.file.alone ? [0] : [[1], [0, 1], [0]][this.outcome + 1];
-    const view = { to_play: this.mover, outcome: this.outcome, winners, pieces, clicks, last, winning: this.winning(pieces, last), text: this.text(), remark: "" };
+    const view = { to_play: this.mover, outcome: this.outcome, winners: this.winners, pieces, clicks, last, winning: this.winning(pieces, last), text: this.text(), remark: "" };
     if (this.chances) view.dice = this.due > 0;
     if (this.points) Object.assign(view, { points: this.points, gained: this.gained });
+    if (this.over && this.file.seats > 2) view.values = this.bySeat(this.result);
     return view;
   }
 
@@ -202,6 +219,7 @@ class Core {
     if (this.due) throw new Refused("a die is due at this position, so there is nothing to search");
     this.calls.begin(this.file.most_simulations);
     this.searched = actions;
+    this.searcher = this.mover;
     this.simulations = 0;
   }
 
@@ -219,12 +237,19 @@ class Core {
     const best = this.calls.read();
     const actions = this.legal_mask.length; // behind them are outcomes, perhaps of a node that was looked at before
     const [visits, policy, q] = [this.visits, this.policy, this.q].map((array) => array.slice(0, actions));
-    const [value, proven] = [this.value[0], Boolean(this.proven[0])];
+    const [value, values, proven] = [this.value[0], this.bySeat(this.value, this.searcher).map(clip).map(round), Boolean(this.proven[0])];
     this.calls.look(0);
     const prior = this.prior.slice();
     const order = [...visits.keys()].filter((action) => visits[action] > 0)
       .sort((a, b) => policy[b] - policy[a] || visits[b] - visits[a]);
-    return { best, visits, policy, q, value, proven, prior, order };
+    return { best, visits, policy, q, value, values, proven, prior, order };
+  }
+
+  // The values for each player below an action of the searched position: here, where a die is due.
+  valuesBelow(action) {
+    this.calls.look(0);
+    this.calls.look(this.child[action]);
+    return this.bySeat(this.value).map(clip).map(round);
   }
 
   lines(found) {

@@ -80,9 +80,9 @@ class FileEngine {
   }
 
   game({ game: asked }) {
-    const { game, title, board, players, oracle, runs_together, alone, score } = this.file;
+    const { game, title, board, players, oracle, runs_together, seats, score } = this.file;
     if (!this.plays(asked)) throw new Refused(`this page has no game '${asked}': it plays ${game}`);
-    return { game, title, board, alone, seats: alone ? 1 : 2, score, players, oracle: oracle && { how: oracle.how, unit: oracle.unit }, moves_run_together: runs_together };
+    return { game, title, board, alone: seats === 1, seats, score, players, oracle: oracle && { how: oracle.how, unit: oracle.unit }, moves_run_together: runs_together };
   }
 
   position({ actions, moves, board }) {
@@ -150,12 +150,12 @@ class FileEngine {
   }
 
   // With `resigned`, that side has lost the game.
-  record({ actions, first, second, resigned = null, reason = "resigns" }) {
+  record({ actions, first, second, others = [], resigned = null, reason = "resigns" }) {
     const { words } = this.position({ actions });
     const core = this.core("quick");
-    const contestants = [first, second];
+    const contestants = [first, second, ...others];
     let [result, forfeit] = [core.over ? RESULTS[core.outcome] : "*", ""];
-    if (resigned !== null && !core.over) [result, forfeit] = [RESULTS[resigned ? 1 : -1], `${contestants[resigned]}: ${reason}`];
+    if (resigned !== null && !core.over) [result, forfeit] = [RESULTS[resigned ? Number(!others.length) : -1], `${contestants[resigned]}: ${reason}`];
     return { text: JSON.stringify({
       game: this.file.game, number: 0, contestants, opening: [], moves: words, result, seconds: [0, 0], seed: 0, forfeit,
     }) };
@@ -169,7 +169,7 @@ class FileEngine {
       throw new Refused("the file is not a game: it must be a line of JSON, as the page saves it");
     }
     const lists = [record?.contestants, record?.opening, record?.moves];
-    if (!lists.every((list) => Array.isArray(list) && list.every((one) => typeof one === "string")) || lists[0].length !== 2) {
+    if (!lists.every((list) => Array.isArray(list) && list.every((one) => typeof one === "string")) || lists[0].length !== Math.max(2, this.file.seats)) {
       throw new Refused("the file is not a game: contestants and moves must be words");
     }
     if (record.board) throw new Refused("this file sets up no boards: the page of alphazero serve does");
@@ -235,7 +235,7 @@ class FileEngine {
         const found = core.found();
         const rate = Math.round((1000 * (core.simulations - before)) / Math.max(1, now - began));
         const report = { simulations: core.simulations, value: round(clip(found.value)), proven: found.proven, room, limit: most, rate };
-        tell({ ...report, lines: core.lines(found), more: !done });
+        tell({ ...report, ...(this.file.seats > 2 && { values: found.values }), lines: core.lines(found), more: !done });
         if (done) return;
       }
       if (!(await this.wanted(id)) || core.turn !== id) return tell({ stopped: true });
@@ -249,20 +249,23 @@ class FileEngine {
     const scoreOf = ({ value, mover, gained }) => round((1 + clip(gained + (mover === 0 ? value : -value))) / 2); // the first player's
     for (let ply = 0; ply <= actions.length; ply++) {
       const row = { ply, value: null };
+      let values = null; // for each player
       core.set(actions.slice(0, ply));
       row.mover = core.mover;
       const here = { value: 0, mover: core.mover, gained: core.gained };
-      if (core.over) row.value = scoreOf(here);
+      if (core.over) [row.value, values] = [scoreOf(here), core.bySeat(core.result).map(round)];
       else if (core.due) {
         row.rolled = true;
-        if (last?.visits[actions[ply - 1]]) row.value = scoreOf({ ...last, value: last.q[actions[ply - 1]] });
+        const thrown = actions[ply - 1];
+        if (last?.visits[thrown]) [row.value, values] = [scoreOf({ ...last, value: last.q[thrown] }), core.valuesBelow(thrown)];
         last = null;
       } else if (player) {
         core.begin(actions.slice(0, ply));
         while (core.simulations < simulations) core.search(simulations, performance.now() + SLICE_MS);
         last = { ...here, ...core.found() };
-        row.value = scoreOf(last);
+        [row.value, values] = [scoreOf(last), last.values];
       }
+      if (this.file.seats > 2) Object.assign(row, { value: null, values });
       const more = ply < actions.length;
       if (more) Object.assign(row, { action: actions[ply], word: words[ply], results: this.results(actions.slice(0, ply)) });
       tell({ rows: [row], of: actions.length + 1, more });

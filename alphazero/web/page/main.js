@@ -113,7 +113,7 @@ class App {
     const game = await this.engine.ask("game", { game: name });
     if (choice !== this.choices) return false;
     this.close();
-    this.game = { seats: game.alone ? 1 : 2, ...game }; // a page in one file has no more
+    this.game = game;
     document.getElementById("game").value = game.game;
     this.line = new Line(this.engine, game.game);
     this.memory = { ...recallGame(game.game), overlay: this.memory.overlay };
