@@ -43,9 +43,11 @@ from alphazero.game import (
     read_grid,
 )
 from games.go.points import (
-    NEIGHBOURS,
     NOTHING,
     ONE,
+    PLAIN_BOTH,
+    PLAIN_EITHER,
+    PLAIN_WITHOUT,
     ZERO,
     both,
     count,
@@ -53,6 +55,7 @@ from games.go.points import (
     is_empty,
     make_points,
     mirrored,
+    plain_points,
     without,
     words_of,
 )
@@ -265,17 +268,13 @@ class Go(Game):
         cells = np.stack(boards)
         return cells, np.hstack([cells, np.full((8, 1), self.size**2)])
 
-    def bit(self, cell: int) -> int:
-        """The bit of a point in the words of a set of points, which follow each other as the bits of one number."""
-        row, column = divmod(cell, self.size)
-        rows = 64 // (self.size + 1)
-        return 1 << 64 * (row // rows) + row % rows * (self.size + 1) + column
-
     def owners(self, state: np.ndarray, to_play: int) -> dict[int, int]:
         """The owner of the stone on each point that has one."""
-        sides = [int.from_bytes(state[at : at + self.words].tobytes(), "little") for at in (0, self.words)]
-        bits = [self.bit(cell) for cell in range(self.size**2)]
-        return {cell: to_play ^ side for cell, bit in enumerate(bits) for side in (0, 1) if sides[side] & bit}
+        row_of, size, found = plain_points(self.size).row_of, self.size, dict[int, int]()
+        for row, side in product(range(size), (0, 1)):
+            bits = int(row_of(state, side * self.words, row))
+            found |= {size * row + column: to_play ^ side for column in range(size) if bits >> column & 1}
+        return found
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         owners = self.owners(state, to_play)
@@ -331,35 +330,24 @@ class Go(Game):
         grid = read_grid(text.replace("+", "."), self.size, self.size)  # as GNU Go draws the marked points
         if grid is None:
             return None
-        for stones in (grid.first, grid.second):
-            self._check_liberties(set(stones), {*grid.first, *grid.second})
-        mover, sides = grid.to_play or 0, (grid.first, grid.second)
+        sets, mover, state = plain_points(self.size), grid.to_play or 0, np.zeros(self.state_words, np.uint64)
         # as the other player sees it, who passes, so that the points where the mover may play are found
-        state = np.zeros(self.state_words, np.uint64)
-        for at, cells in ((0, sides[1 - mover]), (self.words, sides[mover])):
-            these = sum(map(self.bit, cells)).to_bytes(8 * self.words, "little")
-            state[at : at + self.words] = np.frombuffer(these, np.uint64)
+        for player, cells in enumerate((grid.first, grid.second)):
+            for cell in cells:
+                at = self.words * (player == mover)
+                state[at : at + self.words] |= np.array(sets.point(cell)[: self.words])
+        other, own = (sets.load(state, at) for at in (0, self.words))
+        empty = PLAIN_WITHOUT(sets.board, PLAIN_EITHER(own, other))
+        for stones in (own, other):
+            alive = sets.connected(PLAIN_BOTH(sets.around(empty), stones), stones)
+            for cell in range(self.size**2):
+                if any(PLAIN_WITHOUT(PLAIN_BOTH(sets.point(cell), stones), alive)):
+                    raise ValueError(f"the stone on {self.format_action(cell, NO_STATE)} has no liberty")
         state[3 * self.words] = 1 - mover
         self.plain_rules.step(state, self.size**2)
         state[3 * self.words] = mover
         state[-self.history_words :] = 0
         return Position(self, state, mover, ())
-
-    def _check_liberties(self, stones: set[int], all_stones: set[int]) -> None:
-        """Raises ValueError if a chain of one player's stones has no liberty."""
-        beside = {
-            cell: [
-                self.size * y + x
-                for y, x in ((cell // self.size + down, cell % self.size + right) for down, right in NEIGHBOURS)
-                if 0 <= min(y, x) <= max(y, x) < self.size
-            ]
-            for cell in stones
-        }
-        alive = [cell for cell in stones if not all_stones.issuperset(beside[cell])]
-        for cell in alive:  # those that are found come later
-            alive += stones.intersection(beside[cell]).difference(alive)
-        if lost := stones.difference(alive):
-            raise ValueError(f"the stone on {self.format_action(min(lost), NO_STATE)} has no liberty")
 
 
 class Go5(Go):

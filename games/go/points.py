@@ -6,11 +6,13 @@ A set is seven words, of which a board of 9 x 9 fills two. A row takes one bit m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections import namedtuple
+from functools import cache
 
 import numpy as np
 from numba import njit
+
+from alphazero.game.functions import plain
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 NOTHING = (ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO)
@@ -30,6 +32,10 @@ def both(a, b):
 @njit
 def without(a, b):
     return (a[0] & ~b[0], a[1] & ~b[1], a[2] & ~b[2], a[3] & ~b[3], a[4] & ~b[4], a[5] & ~b[5], a[6] & ~b[6])
+
+
+# for texts, without compiling
+PLAIN_EITHER, PLAIN_BOTH, PLAIN_WITHOUT = map(plain, (either, both, without))
 
 
 @njit
@@ -75,25 +81,11 @@ def mirrored(row, size):
     return row >> np.uint64(32 - size)
 
 
-class Points(NamedTuple):
-    """Functions for one size of board; a point is size * row + column."""
-
-    board: tuple[np.uint64, ...]
-    """All points."""
-    in_row: Callable[..., Any]
-    row_of: Callable[..., Any]
-    point: Callable[..., Any]
-    lowest: Callable[..., Any]
-    load: Callable[..., Any]
-    store: Callable[..., Any]
-    around: Callable[..., Any]
-    connected: Callable[..., Any]
-    smothered: Callable[..., Any]
-    captured_by: Callable[..., Any]
+Points = namedtuple("Points", "board in_row row_of point lowest load store around connected smothered captured_by")
 
 
 def make_points(size: int) -> Points:
-    """The functions for a board of `size` x `size` points, at most 19."""
+    """All points of a board of `size` x `size`, at most 19, and functions for it; a point is size * row + column."""
     stride = size + 1
     rows = 64 // stride  # in a word
     words = words_of(size)
@@ -206,3 +198,9 @@ def make_points(size: int) -> Points:
         return found
 
     return Points(board, in_row, row_of, point, lowest, load, store, around, connected, smothered, captured_by)
+
+
+@cache
+def plain_points(size: int) -> Points:
+    """The same for texts, without compiling."""
+    return Points(*map(plain, make_points(size)))
