@@ -8,14 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, edge_labels, grid_cells
-from games.chess.moves import (
-    COLOR,
-    EN_PASSANT,
-    FIFTY,
-    FLAGS,
-    OWN,
-    REPEATS,
-)
+from games.chess.moves import COLOR, EN_PASSANT, FIFTY, FLAGS, OWN, REPEATS
 from games.chess.rules import (
     COUNT,
     HISTORY,

@@ -24,7 +24,7 @@ from numba import njit
 
 ZERO, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
 DIAGONAL, STRAIGHT, OTHER, OWN, FLAGS = range(5)
-CASTLING, EN_PASSANT, FIFTY, REPEATS, COLOR = (np.uint64(shift) for shift in (0, 4, 10, 17, 19))
+EN_PASSANT, FIFTY, REPEATS, COLOR = (np.uint64(shift) for shift in (4, 10, 17, 19))
 SQUARE = np.uint64(63)
 
 
