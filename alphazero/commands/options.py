@@ -99,17 +99,14 @@ def check_options(config: Any, **limits: tuple[float, float]) -> None:
 
 
 @dataclass(frozen=True)
-class MatchOptions:
-    """The options of `pit`, `tournament` and `ladder`."""
+class PlayOptions:
+    """The options of `pit`, `tournament`, `ladder` and `tables`."""
 
     game: GameName = None
     games: Annotated[int | None, argument("INT", "100")] = None
     """Games per pair of contestants; each contestant begins half of them."""
     simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
     """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
-    openings: Annotated[str, argument("KIND", "random")] = "random"
-    """Openings: random (a few random plies), balanced (random plies to an even position) or none (the start).
-    Balanced ones need a game with a solver or a shipped net."""
     seed: int = 0
     """Random seed. The same seed gives the same games, if --inference names a library."""
     threads: Threads = field(default_factory=count_cores)
@@ -120,6 +117,18 @@ class MatchOptions:
 
     def __post_init__(self) -> None:
         check_options(self, games=(1, 1_000_000))
+
+
+@dataclass(frozen=True)
+class MatchOptions(PlayOptions):
+    """The further option of `pit`, `tournament` and `ladder`."""
+
+    openings: Annotated[str, argument("KIND", "random")] = "random"
+    """Openings: random (a few random plies), balanced (random plies to an even position) or none (the start).
+    Balanced ones need a game with a solver or a shipped net."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         if self.openings not in OPENINGS:
             raise UnknownName("kind of openings", self.openings, OPENINGS)
 

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import tyro
 
-from alphazero.commands.options import (
-    Contestant,
-    Device,
-    GameName,
-    Json,
-    Overwrite,
-    Threads,
-    argument,
-    check_options,
-    load_game,
-    positional,
-)
+from alphazero.commands.options import Contestant, PlayOptions, argument, load_game, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
-from alphazero.machine import count_cores
 from alphazero.matches.arena import get_ready
 from alphazero.players.contestants import make_player
 from alphazero.progress import Progress
@@ -32,7 +20,7 @@ from alphazero.tournaments.tables import Tables, play_tables
 
 
 @dataclass(frozen=True)
-class TablesConfig:
+class TablesConfig(PlayOptions):
     """Plays tables at which each contestant has one seat, in a game for three or more players, and rates all.
 
     Each group of contestants plays all its seatings with the same opening and the same dice. With as many contestants
@@ -41,20 +29,8 @@ class TablesConfig:
 
     contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B C ...")] = ()
     """The contestants, at least as many as the game has players."""
-    game: GameName = None
-    games: int = 120
+    games: Annotated[int | None, argument("INT", "120")] = None
     """Games in all; as many more as make the last group whole."""
-    simulations: Annotated[int | None, argument("INT", "200 for nets; mcts needs a number")] = None
-    """Simulations per ply, for contestants that search and do not set their own. With 0, nets play without a search."""
-    seed: int = 0
-    """Random seed. The same seed gives the same games."""
-    threads: Threads = field(default_factory=count_cores)
-    device: Device = "auto"
-    json: Json = None
-    overwrite: Overwrite = False
-
-    def __post_init__(self) -> None:
-        check_options(self, games=(1, 1_000_000))
 
 
 def main(argv: list[str]) -> None:
@@ -65,14 +41,15 @@ def main(argv: list[str]) -> None:
     players = [make_player(one, loaded, device=config.device, **settings) for one in config.contestants]
     if any(player.one_at_a_time for player in players):
         raise InvalidSetting("tables have no seats for humans and programs: take pit, or alphazero serve")
-    kernels, names = kernels_of(loaded.game), [contestant.text for contestant in config.contestants]
+    num_games, kernels = config.games or 120, kernels_of(loaded.game)
+    names = [contestant.text for contestant in config.contestants]
     for player in players:
         get_ready(kernels, player)
     result: Tables | None = None
     with Progress(f"tables of {loaded.game.name}") as progress:
-        for result in play_tables(kernels, players, config.games, config.seed):
+        for result in play_tables(kernels, players, num_games, config.seed):
             done = len(result.owners)
-            progress.show(min(1.0, done / config.games), count_of(done, "game"))
+            progress.show(min(1.0, done / num_games), count_of(done, "game"))
     assert result is not None
     say(describe(loaded.game, names, result))
     if config.json is not None:

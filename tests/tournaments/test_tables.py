@@ -111,7 +111,8 @@ def test_better_players_share_more_and_are_rated_higher(capsys: pytest.CaptureFi
     )
     elo, errors, _ = found.rate(3)
     assert elo[0] - errors[0] > max(elo[1:]) and found.share(0)[0] > 0.5
-    assert run_command(tables.main, ["greedy", "random", "mcts:10", "--game", "tictacmo", "--games", "12"]) == 0
+    asked = ["greedy", "random", "mcts:10", "--game", "tictacmo", "--games", "12", "--inference", "torch"]
+    assert run_command(tables.main, asked) == 0
     said = capsys.readouterr().out
     assert "3 contestants at tables of 3, 12 games" in said and said.index("greedy") < said.index("random")
 
