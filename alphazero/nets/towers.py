@@ -50,8 +50,9 @@ class Towers(nn.Module):
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         x = observations.flatten(1)
-        value = self.value(torch.relu(self.second(torch.relu(self.first(x)))))
-        return self.policy(torch.relu(self.policy_hidden(x))), torch.tanh(value).squeeze(1)
+        values = torch.tanh(self.value(torch.relu(self.second(torch.relu(self.first(x))))))
+        values = values.squeeze(1) if self.value.out_features == 1 else values  # ONNX squeezes one number alone
+        return self.policy(torch.relu(self.policy_hidden(x))), values
 
 
 def make_net(game: Game, settings: Mapping[str, Any]) -> TorchNet:

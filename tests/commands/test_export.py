@@ -78,13 +78,20 @@ def test_any_module_of_torch_can_be_written(tmp_path):
         assert [array.shape for array in found] == [(count, 9), (count,)]
 
 
-def test_a_game_for_three_has_three_values(tmp_path, capsys):
-    loaded, path = registry.load("tictacmo"), tmp_path / "net.onnx"
-    net = loaded.make_net(loaded.game, {"blocks": 1, "channels": 8})
-    net.save(tmp_path / "net.safetensors", {"game": "tictacmo"})
+@pytest.mark.parametrize(
+    ("game", "sizes", "moves"),
+    [
+        ("tictacmo", {"blocks": 1, "channels": 8}, ("", "a1 b2", "c1")),
+        ("cantstop3", {"value_units": 16}, ("", "roll 1 1 2 2", "roll 6 5 4 3")),
+    ],
+)
+def test_a_game_for_three_has_three_values(tmp_path, capsys, game, sizes, moves):
+    loaded, path = registry.load(game), tmp_path / "net.onnx"
+    net = loaded.make_net(loaded.game, sizes)
+    net.save(tmp_path / "net.safetensors", {"game": game})
     assert run_export(tmp_path / "net.safetensors", path) == 0
     assert "values [n, 3], each first for the player to move" in capsys.readouterr().out
-    observations = np.stack([loaded.game.position(moves).observation for moves in ("", "a1 b2", "c1")])
+    observations = np.stack([loaded.game.position(text).observation for text in moves])
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     values = session.run(["values"], {"observations": observations})[0]
     with torch.inference_mode():
