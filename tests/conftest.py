@@ -50,14 +50,16 @@ LONGEST = tuple(
     for name in (
         "training/test_coach", "wasm/test_browser", "wasm/test_dice",
         "games/test_connect4_solver", "games/test_othello_solver", "wasm/test_engine", "benchmarks/test_backgammon",
-        "search/test_cuda_search", "training/test_run", "reliability/test_r1_r2_r4_kills", "cluster/test_d1_faults",
-        "wasm/test_file", "commands/test_train", "web/test_browser_play", "training/test_workers", "wasm/test_oracle",
-        "docs/test_documents", "reliability/test_r3_signals", "api/test_other_programs", "web/test_viewer",
+        "search/test_cuda_search", "game/test_game_contract", "web/test_browser_analyse", "training/test_run",
+        "reliability/test_r1_r2_r4_kills", "web/test_browser_files", "cluster/test_d1_faults", "wasm/test_file",
+        "commands/test_train", "web/test_browser_play", "training/test_workers", "wasm/test_oracle",
+        "web/test_browser_trouble", "docs/test_documents", "reliability/test_r3_signals", "api/test_other_programs",
+        "web/test_viewer",
     )
 )  # fmt: skip
 """Files that take long, in the order in which they start. Of the first three one alone trains, one compiles a page and
 one a search with dice; the next ones need none of these, or two processes would compile the same. What needs all of
-them, as the simulator of a GPU does, comes after."""
+them, as the simulator of a GPU does, comes after. Those with a browser mostly wait: no two begin side by side."""
 
 MAIN_FLOWS = {
     "test_a_game_is_played_to_its_end_by_keyboard", "test_a_game_is_played_to_its_end_on_a_phone",
