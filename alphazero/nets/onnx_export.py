@@ -52,9 +52,7 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
                 dynamic_shapes=({0: torch.export.Dim("positions")},),
             )  # fmt: skip
     except Exception as error:
-        raise NetError(
-            f"this network cannot be written as ONNX: {(str(error).strip() or type(error).__name__).splitlines()[0]}"
-        ) from error
+        raise NetError(f"this network cannot be written as ONNX: {_first_line(error)}") from error
     finally:
         logging.disable(before)
     assert program is not None
@@ -70,7 +68,10 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
     content: bytes = model.SerializeToString()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # as of `squeeze(1)` where the size is not 1, which torch passes over
+        raise NetError(f"onnxruntime refuses this network as ONNX: {_first_line(error)}") from error
     with torch.inference_mode():
         wanted = [answer.detach().numpy() for answer in module(torch.from_numpy(observations))]
     found = session.run(["policy_logits", "values"], {"observations": observations})
@@ -80,6 +81,10 @@ def to_onnx(net: TorchNet, game: Game, card: Mapping[str, Any]) -> tuple[bytes, 
             f"the ONNX file's answers differ from torch's by {largest:.2g}, which is more than {TOLERANCE:g}"
         )
     return content, largest
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _largest_difference(found: Sequence[np.ndarray], wanted: Sequence[np.ndarray], legal: np.ndarray) -> float:

@@ -100,6 +100,21 @@ def test_a_game_for_three_has_three_values(tmp_path, capsys, game, sizes, moves)
     np.testing.assert_allclose(values, wanted, atol=1e-4)
 
 
+def test_a_module_whose_file_onnxruntime_refuses_is_told_so():
+    class Squeezing(torch.nn.Module):
+        def __init__(self, game):
+            super().__init__()
+            self.policy, self.value = (torch.nn.Linear(45, size) for size in (game.num_actions, 3))
+
+        def forward(self, observations):
+            inputs = observations.flatten(1)
+            return self.policy(inputs), torch.tanh(self.value(inputs)).squeeze(1)  # changes nothing in torch
+
+    game = az.load_game("tictacmo")
+    with pytest.raises(NetError, match="Squeeze"):
+        onnx_export.to_onnx(az.TorchNet(game, Squeezing(game)), game, {})
+
+
 def test_a_module_that_counts_its_positions_in_python_is_told_so():
     class Counting(torch.nn.Module):
         def __init__(self, game):
