@@ -3,6 +3,8 @@
 They have numbers that random games do not reach, such as large tiles, so pieces are learned from shaken positions, too.
 A game without cells shows the text of `render`: its numbers, and what is between them, are the pieces. Names and
 clicks may depend on what else is legal, and outcomes have names.
+
+So are those of other games whose random games show some piece on a cell too seldom, as rooks on each square in chess.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from alphazero.game.kernels import TERMINAL_STYLES, kernels_of
 from alphazero.wasm import looks
 from alphazero.wasm.looks import Facts, Learner, Looks, Tree, answer, bits_in, grown, needs_more_bits, without_history
 
-POSITIONS = 1000
+POSITIONS, SHAKEN = 1000, 4000
+"""Positions to learn from in each round; the second number: shaken ones of a game with rare pieces."""
 GAMES = 500
 """Random games in which positions are looked for where an action is legal."""
 OF_ACTION = 3
@@ -33,7 +36,7 @@ MOST_CHANGES = 64
 CHANGED = 20
 """Positions of games, and shaken ones, in which each bit is changed, to see on which ones a piece depends."""
 BESIDE = 3
-"""Bits so near to one on which a piece depends may belong to the same number."""
+"""Bits so near to one on which a piece depends may belong to the same number, in games with dice and for one."""
 NO_TEXT = (0, 0)
 
 
@@ -53,9 +56,14 @@ class DiceLooks(Looks):
 def dice_looks_of(game: Game) -> DiceLooks:
     """The looks of a game; raises GameError for a game whose pieces, names or clicks need more than a few bits."""
     try:
-        return _DiceLearner(game).learned(POSITIONS)
+        return _DiceLearner(game).learned(POSITIONS if has_numbers(game) else SHAKEN)
     except GameError:  # positions that no game has may need more bits than all others
         return _DiceLearner(game).learned(0)
+
+
+def has_numbers(game: Game) -> bool:
+    """The game is one of those that show numbers."""
+    return game.num_outcomes > 0 or game.num_players == 1
 
 
 class _DiceLearner(Learner):
@@ -74,7 +82,7 @@ class _DiceLearner(Learner):
 
     def learned(self, shakes: int) -> DiceLooks:
         """The looks, learned from that many shaken positions besides in each round."""
-        made = None
+        made, few = None, looks.RARE * shakes if has_numbers(self.game) else 0
         for round in range(1 + looks.MOST_ROUNDS):
             played, seen = list(looks.some_positions(self.game, POSITIONS, round)), len(self.labels[0][0])
             known = [(at, facts(at, self.text)) for at in (*played, *positions_of_actions(self.game, round))]
@@ -94,7 +102,7 @@ class _DiceLearner(Learner):
                 first = wrong[: len(known)]
                 named = all(answer(made, made.outcomes[i], bits) == word for i, bits, word in thrown)
                 named &= all(told(made, at) == right for at, right in known[: len(played)])
-                if named and not first.any() and (wrong.sum() <= looks.RARE * shakes or round >= looks.ROUNDS):
+                if named and not first.any() and (wrong.sum() <= few or round >= looks.ROUNDS):
                     return made
                 if round >= looks.ROUNDS and first.mean() > looks.RARE:
                     break
@@ -122,6 +130,7 @@ class _DiceLearner(Learner):
     def find_asked(self, positions: Sequence[Position], room: Sequence[int]) -> None:
         """Finds the bits that change each piece: changes one after another, also the mover. Those beside them count."""
         places, first, players = self.labels[0], looks.mover_bits(self.game), self.game.num_players
+        beside = BESIDE if has_numbers(self.game) else 0
         self.asked = {id(labels): np.zeros(first + 64 * len(room), bool) for labels in places}
         for at in positions:
             before = pieces_of(at, self.text)
@@ -136,7 +145,7 @@ class _DiceLearner(Learner):
                     after = pieces_of(Position(self.game, state, mover, ()), self.text)
                     for place in before.keys() | after.keys():
                         if before.get(place) != after.get(place):
-                            self.asked[id(places[place])][max(0, number - BESIDE) : number + BESIDE + 1] = True
+                            self.asked[id(places[place])][max(0, number - beside) : number + beside + 1] = True
 
     def looks(self) -> DiceLooks:
         """The trees that are right in all positions."""

@@ -19,14 +19,14 @@ import numpy as np
 
 from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
-from alphazero.errors import NetError
+from alphazero.errors import GameError, NetError
 from alphazero.game import Game
 from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, load_net, search_of
-from alphazero.wasm.dice_looks import dice_looks_of
+from alphazero.wasm.dice_looks import dice_looks_of, has_numbers
 from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
-from alphazero.wasm.looks import looks_of, mover_bits
+from alphazero.wasm.looks import Looks, looks_of, mover_bits
 from alphazero.wasm.moves import add_baselines, add_moves
 from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.wasm.oracle import oracle_engine
@@ -57,14 +57,13 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     game = loaded.game
     builder, program = ModuleBuilder(game), program_of(net, game)
     weights = in_half_precision(program)
-    alone, dice, many = game.num_players == 1, game.num_outcomes > 0, game.num_players > 2
-    looks = dice_looks_of(game) if alone or dice else looks_of(game)
+    has_baselines = game.num_outcomes > 0 or game.num_players > 2
     add_network(builder, program)
     learned = search_of(net, title)
     sees_wins = game.num_players == 2  # as `Evaluator` does
     builder.add_search(evaluate_by_network if sees_wins else opinion_of_network, learned, opinion_of_network)
     add_moves(builder, learned, SIMULATIONS_PER_ACTION)
-    if dice or many:
+    if has_baselines:
         add_baselines(builder)
     engine = builder.build()
     slider = up_to(slider_of(card), engine.most_simulations)
@@ -74,7 +73,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
         "loaded_as": plain_name(loaded_as or game.name),
         "title": title_of(game.name),
         "board": asdict(game.board),
-        "looks": asdict(looks),
+        "looks": asdict(_looks_of(game)),
         "columns": game.observation_shape[2],
         "seats": game.num_players,
         "mover_bits": mover_bits(game),
@@ -86,7 +85,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
                 "id": "net", "title": title, "note": note_of(card), "searches": True, "generations": [],
                 "slider": slider.as_fields(),
             },
-            *(_baselines(loaded, engine.most_simulations) if dice or many else ()),
+            *(_baselines(loaded, engine.most_simulations) if has_baselines else ()),
         ],
         "places": engine.places,
         "most_simulations": engine.most_simulations,
@@ -96,6 +95,16 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     }  # fmt: skip
     contents |= {"score": score_fields(game)} if game.score else {}
     return _compose(f"{title_of(game.name)} · {title}", contents)
+
+
+def _looks_of(game: Game) -> Looks:
+    if not has_numbers(game):
+        try:
+            return looks_of(game)
+        except GameError:  # random games show some pieces too seldom
+            if not game.board.cells:
+                raise
+    return dice_looks_of(game)
 
 
 def _baselines(loaded: LoadedGame, most: int) -> Iterator[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from dataclasses import fields
@@ -24,6 +25,7 @@ from alphazero.players.contestants import make_player
 from alphazero.search.analysis import search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
+from alphazero.wasm import dice_looks
 from alphazero.wasm.looks import Looks, some_positions
 from alphazero.web.one_file import make_file
 from tests.wasm.engines import needs_node
@@ -225,6 +227,25 @@ def test_the_file_names_its_players_and_a_plain_game_has_none_of_it():
     contents = json.loads(re.findall(r'id="file">(.*?)</script>', small_page("tictactoe"), re.DOTALL)[0])
     assert set(contents["looks"]) == {field.name for field in fields(Looks)}
     assert not {"chances", "outcomes", "seed"} & set(contents["places"])
+
+
+@pytest.mark.slow
+def test_pieces_are_known_on_squares_where_random_games_have_none():
+    """Boards full of pieces by lot, and the names of their moves, promotions too."""
+    game, rng, seen = registry.load("gardner").game, np.random.default_rng(3), set[tuple[int, str, int]]()
+    made, whole = dice_looks.dice_looks_of(game), 12 * 25 - 4 * 5  # a pawn stands in no outer row
+    for _ in range(20_000):
+        letters = rng.choice(list("11PNBRQpnbrq"), 25)
+        letters[rng.choice(25, 2, False)] = "K", "k"
+        board = "/".join(map("".join, letters.reshape(5, 5)))
+        with contextlib.suppress(ValueError):  # no such position
+            at = game.read_board(f"{board} {'wb'[int(rng.integers(2))]}")
+            if not at.terminal:
+                assert dice_looks.told(made, at) == dice_looks.facts(at, dice_looks.NO_TEXT), board
+                seen |= {(piece.cell, piece.shape, piece.player) for piece in game.pieces(at)}
+        if len(seen) == whole:
+            return
+    pytest.fail(f"{whole - len(seen)} pieces were never there")
 
 
 @pytest.mark.slow
