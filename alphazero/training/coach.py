@@ -66,6 +66,8 @@ class Coach(Run):
         try:
             lineup.make(saved.slots if saved else None, manifest.generation if manifest else 0)
             logger.info("%s", lineup.workers.describe())
+            if prospect := self.pace.prospect(plan.loaded.game, lineup.workers.network_rate):
+                logger.info("%s", prospect)
             if found:
                 restore(self, *found)
             else:

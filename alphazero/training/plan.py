@@ -130,6 +130,8 @@ class Workers:
     """Games that each plays at once."""
     keeps_games = True
     """Games in progress go on in the next generation, and after a resume; else they are given up."""
+    network_rate = 0.0
+    """The positions that the networks evaluate in a second; 0 if not known."""
 
     @abstractmethod
     def describe(self) -> str:

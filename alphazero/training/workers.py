@@ -43,7 +43,7 @@ class LocalWorkers(Workers):
         self._total = self._each * len(plan.devices)
         # before the trees take the memory
         rate, slots = as_many_as_fit(lambda most: self._rate(evaluators[0], most), self._choose_slots(evaluators[0]))
-        self._network_rate = len(plan.devices) * rate
+        self.network_rate = len(plan.devices) * rate
         self.all = []
         beside = evaluators[: self._number_of_threads(slots)]
         if beside:
@@ -72,7 +72,7 @@ class LocalWorkers(Workers):
         return (
             f"on {devices}: trees on {trees}, {self._total} x {count_of(self.num_slots, 'game')} at once"
             f"{f', {processes} of them in processes of their own' * (processes > 0)}; "
-            f"the network alone evaluates {self._network_rate:,.0f} positions/s by {library}"
+            f"the network alone evaluates {self.network_rate:,.0f} positions/s by {library}"
         )
 
     @property
@@ -85,7 +85,7 @@ class LocalWorkers(Workers):
 
     def share_of_network(self, played: SelfPlayCounts, seconds: float) -> float:
         # on a GPU nothing is cached
-        return (played.simulations if self._on_gpu else played.evaluations) / seconds / self._network_rate
+        return (played.simulations if self._on_gpu else played.evaluations) / seconds / self.network_rate
 
     def close(self) -> None:
         """Ends the processes, if there are any, and frees the trees; a second call does nothing."""
@@ -113,7 +113,7 @@ class LocalWorkers(Workers):
         if self._on_gpu or self._each <= FEW:
             return self._each
         # about so many threads each keep 80% of a lonely one's speed (docs/results/speed.md has the model)
-        step = num_slots * self._total / self._network_rate
+        step = num_slots * self._total / self.network_rate
         return min(self._each, 1 + int(step / SECONDS_UNDER_LOCK))
 
     def _choose_slots(self, evaluate: Evaluator | CudaEvaluator) -> int:

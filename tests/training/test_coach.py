@@ -295,6 +295,17 @@ def test_the_last_gate_takes_no_more_of_the_minutes_than_any_other(monkeypatch):
     assert [pace.gate_games(5 * 4 / 400, last) for last in (False, True)] == [6, 120]
 
 
+def test_a_run_says_when_its_minutes_are_too_few_to_learn_the_game():
+    """2 minutes, 10 evaluations/s and 4 simulations: 300 positions, and tic-tac-toe has 9 actions."""
+    game, searched = registry.load("tictactoe").game, replace(TINY.search, num_simulations=4)
+    pace = Pace(replace(TINY, minutes=2.0, search=searched))
+    sentence = pace.prospect(game, 10.0)
+    assert all(number in sentence for number in ("2 minutes", "300", "33.3", "9 actions"))
+    assert pace.prospect(game, 29.9) and not pace.prospect(game, 30.1)
+    assert not pace.prospect(game, 0.0)  # a cluster does not know its rate
+    assert not Pace(replace(TINY, search=searched)).prospect(game, 10.0)
+
+
 @pytest.mark.parametrize(
     ("generation", "minutes", "before", "last"),
     [

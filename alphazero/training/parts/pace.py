@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from alphazero.game import Game
 from alphazero.training.config import RunConfig
 
 SELF_PLAY_SHARE = 0.1
@@ -14,6 +15,9 @@ MOST_GATE_SHARE = 0.1
 """Share of --minutes after which the gate ends, with the games that are over."""
 MATCHES_SHARE = 0.2
 """The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
+FEW_POSITIONS = 100
+"""A network that learns from fewer for each action plays little better than at random. Gardner's chess, whose shipped
+net plays well, had over 1,000."""
 LEAST_GATE_GAMES = 4
 LAST_GATE_GAMES = 400
 """Games in the gate of a run's last generation, at least; their standard deviation is 17 Elo points, that of 40 games
@@ -46,6 +50,20 @@ class Pace:
     def share_of_minutes(self, share: float) -> float:
         """Seconds; infinitely many if the run has no time limit."""
         return share * 60 * self.config.minutes or math.inf
+
+    def prospect(self, game: Game, network_rate: float) -> str:
+        """A sentence on what to expect if the minutes are too few to learn the game; else empty.
+
+        The network evaluates at most `network_rate` positions a second; each move is searched with many of them.
+        """
+        positions = 60 * self.config.minutes * network_rate / self.config.search.num_simulations
+        each = positions / game.num_actions
+        if not 0 < each < FEW_POSITIONS:
+            return ""
+        return (
+            f"{self.config.minutes:g} minutes give at most {positions:,.0f} positions to learn from, {each:.1f} for"
+            f" each of {game.num_actions:,} actions of {game.name}: expect a net that plays legal games, not good ones"
+        )
 
     def is_last(self, seconds: float) -> bool:
         """The run ends after the generation under way, which has played and learned for so many `seconds`.
