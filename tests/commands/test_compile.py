@@ -57,6 +57,15 @@ def test_a_check_keeps_all_that_it_compiles_in_either_process(tmp_path: Path):
     assert compiled_by("check my_game.py", tmp_path, tmp_path) == []
 
 
+def test_a_second_game_of_ones_own_compiles_its_rules_and_what_calls_them_but_no_search(tmp_path: Path):
+    search = {"simulate", "expand", "backup", "choose_by_puct", "choose_by_gumbel"}
+    for name in ("first", "second"):
+        compiled_by(f"new {name}", tmp_path, tmp_path)
+        found = set(compiled_by(f"pit mcts:8 random --game {name}.py --games 2", tmp_path, tmp_path))
+    assert {"step", "legal", "is_terminal"} <= found, "the rules stand in another file"
+    assert not found & search
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("game", ["tictactoe", "pig"])
 def test_nothing_is_compiled_where_a_game_was_compiled_ahead(game: str, tmp_path: Path):
