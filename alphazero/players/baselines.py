@@ -20,6 +20,7 @@ from alphazero.settings import check_range
 NO_SCORE = -100
 """In arrays of scores: the action is not legal."""
 GREEDY_PLIES = 2
+"""Plies that `greedy` looks ahead where no dice fall."""
 
 # Names that `Kernels.bind` replaces by one game's own.
 legal: Any

@@ -300,8 +300,8 @@ def test_a_run_says_when_its_minutes_are_too_few_to_learn_the_game():
     game, searched = registry.load("tictactoe").game, replace(TINY.search, num_simulations=4)
     pace = Pace(replace(TINY, minutes=2.0, search=searched))
     sentence = pace.prospect(game, 10.0)
-    assert all(number in sentence for number in ("2 minutes", "300", "33.3", "9 actions"))
-    assert pace.prospect(game, 29.9) and not pace.prospect(game, 30.1)
+    assert all(number in sentence for number in ("2 minutes", "300", "33 for each", "9 actions"))
+    assert pace.prospect(game, 299.0) and not pace.prospect(game, 301.0)
     assert not pace.prospect(game, 0.0)  # a cluster does not know its rate
     assert not Pace(replace(TINY, search=searched)).prospect(game, 10.0)
 

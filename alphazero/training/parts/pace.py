@@ -15,9 +15,9 @@ MOST_GATE_SHARE = 0.1
 """Share of --minutes after which the gate ends, with the games that are over."""
 MATCHES_SHARE = 0.2
 """The matches at the end take so much time again, in units of --minutes; where games are slow, they are fewer."""
-FEW_POSITIONS = 100
-"""A network that learns from fewer for each action plays little better than at random. Gardner's chess, whose shipped
-net plays well, had over 1,000."""
+FEW_POSITIONS = 1000
+"""A network that could learn from no more for each action hardly knows which ones are good. Chess with at most 21 lost
+all games against `greedy`; the shipped net of Gardner's chess learned from 2,600."""
 LEAST_GATE_GAMES = 4
 LAST_GATE_GAMES = 400
 """Games in the gate of a run's last generation, at least; their standard deviation is 17 Elo points, that of 40 games
@@ -54,15 +54,15 @@ class Pace:
     def prospect(self, game: Game, network_rate: float) -> str:
         """A sentence on what to expect if the minutes are too few to learn the game; else empty.
 
-        The network evaluates at most `network_rate` positions a second; each move is searched with many of them.
+        The network evaluates at most `network_rate` positions a second, `num_simulations` for each position of a game.
         """
         positions = 60 * self.config.minutes * network_rate / self.config.search.num_simulations
         each = positions / game.num_actions
         if not 0 < each < FEW_POSITIONS:
             return ""
         return (
-            f"{self.config.minutes:g} minutes give at most {positions:,.0f} positions to learn from, {each:.1f} for"
-            f" each of {game.num_actions:,} actions of {game.name}: expect a net that plays legal games, not good ones"
+            f"{self.config.minutes:g} minutes give at most {positions:,.0f} positions to learn from, {each:.0f} for"
+            f" each of {game.name}'s {game.num_actions:,} actions: expect a net that plays legal games, not good ones"
         )
 
     def is_last(self, seconds: float) -> bool:
