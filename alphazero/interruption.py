@@ -128,7 +128,8 @@ def _listen(connection: socket.socket) -> None:
     while (number := connection.recv(1)[0]) not in SIGNALS:
         pass  # signals of somebody else's
     _note(number)
-    connection.settimeout(PATIENCE if State.command_runs else 0)
+    # the main thread may have met the signal in a command that is over by now: it ends by itself, and still writes
+    connection.settimeout(PATIENCE if State.command_runs or State.handled else 0)
     with contextlib.suppress(OSError):  # no other signal comes
         connection.recv(1)
     _leave()

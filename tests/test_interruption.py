@@ -187,3 +187,37 @@ def test_what_a_stopped_command_has_printed_is_written():
     environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout) == (130, "begun\n")
+
+
+SLOW_LISTENER = """
+import atexit, os, signal, sys, threading, time
+from alphazero import interruption
+from alphazero.commands.shared import run_command
+
+note = interruption._note
+
+def note_late(number):  # in the thread that listens, as on a machine that is busy
+    time.sleep(0.4 if threading.current_thread().name == "signals" else 0)
+    note(number)
+
+interruption._note = note_late
+
+def main(argv):
+    atexit.register(time.sleep, 0.8)  # as a library that is unloaded slowly
+    print("begun")
+    try:
+        os.kill(os.getpid(), signal.SIGINT)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+sys.exit(run_command(main))
+"""
+
+
+def test_a_command_that_ends_by_itself_is_not_ended_before_it_has_written():
+    """The thread that listens for a signal may run only when the command that it met is over."""
+    environment = {name: value for name, value in ENVIRONMENT.items() if name != "PYTHONUNBUFFERED"}
+    done = subprocess.run(
+        [sys.executable, "-c", SLOW_LISTENER], env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (130, "begun\n")
