@@ -16,7 +16,7 @@ import logging
 import math
 import threading
 import time
-from bisect import insort
+from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -146,8 +146,8 @@ class Arena:
         self._to_play = np.zeros(rows, np.int8)
         self._plies = np.zeros(rows, np.int64)
         self._actions: list[list[int]] = [[] for _ in range(rows)]
-        self._finished: list[Ended] = []
-        """In the order of the numbers."""
+        self._finished: tuple[list[Any], ...] = tuple([] for _ in Ended._fields)
+        """A list for each field of the games that have ended, in the order of their numbers."""
         self._waits: dict[int, Ended] = {}
         """In a game for one, the games that the other contestant has not finished yet."""
         self._moves, self._seconds = [0, 0], [0.0, 0.0]
@@ -200,7 +200,7 @@ class Arena:
 
     def _play_one_ply(self) -> bool:
         """One action in every game, chosen by the player to move there; true if games have ended."""
-        num_games = len(self._finished)
+        num_games = len(self._finished[0])
         actions = np.full(len(self._games), -1, np.int64)
         movers = self._contestants_to_move()
         for index in (0, 1):
@@ -214,7 +214,7 @@ class Arena:
         self._plies[played] += 1
         self._roll(played)
         self._collect()
-        return len(self._finished) > num_games
+        return len(self._finished[0]) > num_games
 
     def _contestants_to_move(self) -> np.ndarray:
         """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
@@ -287,13 +287,14 @@ class Arena:
                 return
             ended = compared(*sorted((ended, other)))
         first, second = self._game_seconds[ended.number].tolist()
-        insort(self._finished, ended._replace(seconds=(first, second)))
+        place = bisect(self._finished[0], ended.number)
+        for column, value in zip(self._finished, ended._replace(seconds=(first, second)), strict=True):
+            column.insert(place, value)
 
     def result(self) -> MatchResult:
         """The games so far."""
-        games, actions, outcomes, seconds, forfeits, earned, others = (
-            zip(*self._finished, strict=True) if self._finished else [()] * 7
-        )
+        # a long match asks often, so it must not take the games apart each time
+        games, actions, outcomes, seconds, forfeits, earned, others = map(tuple, self._finished)
         return MatchResult(
             games, actions, outcomes, (self._moves[0], self._moves[1]), (self._seconds[0], self._seconds[1]), seconds,
             self._opening_of(0).ply, forfeits, earned if self._kernels.game.score else (), others,
