@@ -14,7 +14,6 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numba import types
@@ -30,14 +29,6 @@ from alphazero.wasm.engine import GameModule, ModuleBuilder, evaluate_by_network
 from alphazero.wasm.network import add_network, program_of
 
 DRIVER = Path(__file__).with_suffix(".mjs")
-
-# Names that are replaced by those of one game.
-init: Any
-legal: Any
-step: Any
-is_terminal: Any
-random_games: Any
-page: Any
 
 
 @dataclass(frozen=True)

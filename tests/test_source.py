@@ -1,7 +1,10 @@
 """The rules of the house that a reader of the source can see: sizes, plain words, nothing unsafe, no game named."""
 
 import ast
+import builtins
 import re
+import symtable
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -211,3 +214,36 @@ def test_the_library_names_no_game(path: Path):
     for string in strings_in_code(path.read_text(encoding="utf-8")):
         assert not re.search(names, string, re.IGNORECASE), string
         assert not re.match(r"games\.\w", string), string
+
+
+# --- templates of kernels, in which linters let all unknown names pass ---
+
+
+def names_from_elsewhere(table: symtable.SymbolTable) -> set[str]:
+    """The names that functions use and their module lacks."""
+    found = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_global() and symbol.is_referenced()}
+    return found.union(*map(names_from_elsewhere, table.get_children()))
+
+
+def given_names() -> set[str]:
+    """The words by which the framework can give names to templates: rules, arguments, keys, functions after a `_`."""
+    found = set[str]()
+    for node in (node for path in (*FRAMEWORK, *BENCHMARKS) for node in ast.walk(parse(path))):
+        match node:
+            case ast.keyword(arg=str(name)) | ast.Constant(value=str(name)) | ast.FunctionDef(name=name):
+                found.add(name.removeprefix("_"))
+            case ast.AnnAssign(target=ast.Name(id=name)):
+                found.add(name)
+    return found
+
+
+def test_templates_use_no_name_that_nobody_gives_them():
+    ignored = tomllib.loads(ROOT.joinpath("pyproject.toml").read_text())["tool"]["ruff"]["lint"]["per-file-ignores"]
+    paths = [path for path in PROGRAM if ignored.get(name_of(path)) == ["F821"]]
+    given = given_names()
+    assert len(paths) > 10
+    for path in paths:
+        table = symtable.symtable(path.read_text(encoding="utf-8"), name_of(path), "exec")
+        own = {symbol.get_name() for symbol in table.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
+        unknown = names_from_elsewhere(table) - own - set(dir(builtins)) - {"__file__", "__name__"}
+        assert unknown and unknown <= given, name_of(path)

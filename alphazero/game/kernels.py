@@ -36,34 +36,6 @@ LONGEST_LABEL = 60
 """Characters of a game's name in those of its compiled code, after which files are named."""
 TERMINAL_STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
-# Names that the templates use and `Kernels.bind` replaces by one game's own.
-init: Any
-legal: Any
-step: Any
-is_terminal: Any
-terminal_value: Any
-returns: Any
-write_result: Any
-following: Any
-to_canonical: Any
-observe: Any
-transform: Any
-heuristic: Any
-to_play: Any
-mover: Any
-chance: Any
-settle: Any
-roll_dice: Any
-terminal_points: Any
-terminal_returns: Any
-gained: Any
-NUM_SYMMETRIES: int
-HISTORY_WORDS: int
-NUM_PLAYERS: int
-LOW_SCORE: float
-HIGH_SCORE: float
-POINTS_WORD: int
-
 
 def _init_states(states):
     """Writes the start position into every row of `uint64[n, K]`."""

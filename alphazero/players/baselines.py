@@ -22,22 +22,6 @@ NO_SCORE = -100
 GREEDY_PLIES = 2
 """Plies that `greedy` looks ahead where no dice fall."""
 
-# Names that `Kernels.bind` replaces by one game's own.
-legal: Any
-step: Any
-is_terminal: Any
-write_result: Any
-following: Any
-result_for: Any
-on_one_side: Any
-mover: Any
-heuristic: Any
-gained: Any
-chance: Any
-settle: Any
-go_down: Any
-search_alpha_beta: Any
-
 
 class RandomPlayer(Player):
     """Every legal action is equally likely."""

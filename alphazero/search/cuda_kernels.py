@@ -25,21 +25,6 @@ from alphazero.search.tree import PENDING, ROOT, ZERO, Memory, Tree, make_arrays
 BLOCK = 2 if SIMULATED else 32
 """Threads per block: one warp, so that a few trees use many multiprocessors; a simulated thread takes long to start."""
 
-# Names that `CudaKernels` replaces by one game's own.
-legal: Any
-step: Any
-is_terminal: Any
-write_result: Any
-following: Any
-observe: Any
-mover: Any
-describe: Any
-show: Any
-advance_to_die: Any
-wins_by: Any
-to_canonical: Any
-take_answer: Any
-
 
 class SearchBuffers(NamedTuple):
     """The arrays through which kernels and network pass their results: B trees, L leaves of all of them per step."""

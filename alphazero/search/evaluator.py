@@ -31,11 +31,6 @@ MOST_BYTES = 1 << 28
 NOWHERE = -(1 << 62)
 """In place of an entry: there is none."""
 
-# Names that `_look_up` uses and `Kernels.bind` replaces by one game's own.
-to_canonical: Any
-wins_by: Any
-observe: Any
-
 
 class Cache(NamedTuple):
     """The table of answers: E entries, in buckets of BUCKET; no entries if nothing is to be kept."""

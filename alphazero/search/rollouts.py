@@ -5,23 +5,10 @@ The templates call the rules by name; `Kernels.bind` compiles them for one game,
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from alphazero.game.kernels import Kernels
 from alphazero.game.randomness import CHANCE, ROLLOUT, combine, make_key, uniform
-
-# Names that `Kernels.bind` replaces by one game's own.
-legal: Any
-step: Any
-is_terminal: Any
-write_result: Any
-following: Any
-mover: Any
-gained: Any
-roll_dice: Any
-play_at_random: Any
 
 
 def _play_at_random(state, mark, legal_mask):

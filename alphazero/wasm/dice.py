@@ -1,7 +1,5 @@
 """Templates for the module of a game with dice, which `engine` binds."""
 
-# mypy: disable-error-code="name-defined"
-
 from __future__ import annotations
 
 from typing import Annotated, NamedTuple

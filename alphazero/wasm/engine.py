@@ -6,8 +6,6 @@ arrays (`page()`, `scratch()`, `tree()`, `walks()`, `answers()`). All arrays lie
 A page calls the entry points and reads the arrays; `GameModule.places` says where they are.
 """
 
-# mypy: disable-error-code="name-defined"
-
 from __future__ import annotations
 
 from collections.abc import Callable

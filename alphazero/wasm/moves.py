@@ -5,8 +5,6 @@ game and the number of plies before it. Players of matches search the position i
 image.
 """
 
-# mypy: disable-error-code="name-defined"
-
 from __future__ import annotations
 
 from dataclasses import replace

@@ -5,8 +5,6 @@ there are no fused operations, so that every browser computes the same bits. `ad
 of one network.
 """
 
-# mypy: disable-error-code="name-defined"
-
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The solver of one game as a WebAssembly module."""
 
-# mypy: disable-error-code="name-defined"
-
 from __future__ import annotations
 
 from typing import Annotated, NamedTuple

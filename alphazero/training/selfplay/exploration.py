@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from alphazero.game.kernels import kernel
 from alphazero.game.randomness import EXPLORATION, MOVE, OPENING, make_key, uniform
-
-# Names that `Kernels.bind` replaces by one game's own.
-init: Any
-is_terminal: Any
-mover: Any
-following: Any
-play_at_random: Any
 
 
 @kernel
