@@ -47,8 +47,6 @@ class Array:
     low: float = -math.inf
     high: float = math.inf
     """The least and the largest value; without them, nan is allowed, too."""
-    optional: bool = False
-    """Files of older versions do not have it."""
 
     def zeros(self) -> np.ndarray:
         """An array of zeros, where all sizes are numbers."""
@@ -136,13 +134,10 @@ def read_npz(
 
 def _match_names(expected: Mapping[str, Array], names: Mapping[str, object]) -> dict[str, Array]:
     """The description of each array that is there; raises ValueError unless these are the arrays expected."""
-    described = {
-        name: array for name, array in expected.items() if not array.optional or name.replace("#", "0") in names
-    }
-    count = len(names) // len(described)
+    count = len(names) // len(expected)
     wanted = {
         f"{name[:-1]}{i}" if name.endswith("#") else name: array
-        for name, array in described.items()
+        for name, array in expected.items()
         for i in range(max(1, count) if name.endswith("#") else 1)
     }
     if wanted.keys() != names.keys():
