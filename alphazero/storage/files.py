@@ -295,7 +295,7 @@ def sha256_of_open(file: io.FileIO) -> str:
 def to_json(value: Any, indent: int | None = 1) -> bytes:
     """A value as JSON: sorted keys, ASCII, a newline at the end, numbers of numpy as such, no NaN or infinity."""
     try:
-        text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False, default=_plain_number)
+        text = json.dumps(value, sort_keys=True, indent=indent, allow_nan=False, default=plain_number)
         if "\\ud" in text:
             msgspec.json.decode(text)  # a half of a character, as of a file's name in another encoding
     except (ValueError, TypeError, msgspec.DecodeError) as error:
@@ -303,7 +303,8 @@ def to_json(value: Any, indent: int | None = 1) -> bytes:
     return f"{text}\n".encode("ascii")
 
 
-def _plain_number(value: Any) -> Any:
+def plain_number(value: Any) -> Any:
+    """A number of numpy's as Python's, for JSON: a game may tell cells or players by such. Raises TypeError."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"{quote(value)} is no text, number, list or dict")

@@ -16,7 +16,6 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import msgspec
-import numpy as np
 from msgspec import Meta
 
 from alphazero.errors import InputError
@@ -105,10 +104,3 @@ def parse_message(text: str) -> Question | int:
         raise BadMessage("a message must be JSON") from None
     cancelled = fields.get("cancel") if isinstance(fields, dict) else None
     return cancelled if type(cancelled) is int else question_of(fields)
-
-
-def plain_number(value: Any) -> Any:
-    """A number of numpy's as Python's, for JSON: a game may tell cells or players by such. Raises TypeError."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{type(value).__name__} is no part of a message")

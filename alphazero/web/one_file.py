@@ -24,13 +24,13 @@ from alphazero.game import Game
 from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import SIMULATIONS_PER_ACTION, load_net, search_of
+from alphazero.storage.files import plain_number
 from alphazero.wasm.dice_looks import dice_looks_of, has_numbers
 from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
 from alphazero.wasm.looks import Looks, looks_of, mover_bits
 from alphazero.wasm.moves import add_baselines, add_moves
 from alphazero.wasm.network import Program, add_network, program_of
 from alphazero.wasm.oracle import oracle_engine
-from alphazero.web.message import plain_number
 from alphazero.web.seats import Slider, is_figure, size_of, slider_of, usual_seats
 from alphazero.web.tables import plain_name, score_fields, title_of
 

@@ -16,8 +16,9 @@ from typing import Any
 from fastapi import WebSocket, WebSocketDisconnect
 
 from alphazero.errors import InputError, Stopped, quote
+from alphazero.storage.files import plain_number
 from alphazero.web.engine import Answer, Engine
-from alphazero.web.message import BadMessage, Question, parse_message, plain_number
+from alphazero.web.message import BadMessage, Question, parse_message
 from alphazero.web.searches import Stop
 
 MOST_SEARCHES = 8
