@@ -29,7 +29,7 @@ class RandomPlayer(Player):
     name = "random"
 
     def __init__(self, kernels: Kernels, seed: int):
-        self._kernels, self._chooser = kernels, Chooser(kernels, seed)
+        self._kernels, self._chooser = kernels, Chooser(seed)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         legal_masks, _, _ = self._kernels.describe_all(states)
@@ -50,7 +50,7 @@ class MinimaxPlayer(Player):
             raise InvalidSetting(f"{law} (not minimax:{depth})")
         self.name = f"minimax:{depth}"
         self._stop = np.zeros(1, bool)
-        self._values, self._chooser = action_values(kernels, depth, self._stop), Chooser(kernels, seed)
+        self._values, self._chooser = action_values(kernels, depth, self._stop), Chooser(seed)
         self._pool = Threads(threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
@@ -299,8 +299,8 @@ class ExactSolver:
 class ScorePlayer(Player):
     """Plays an action of the highest score, equally good ones at random; `score(states) -> [n, A]`."""
 
-    def __init__(self, name: str, kernels: Kernels, seed: int, score: Callable[[np.ndarray], np.ndarray]):
-        self.name, self._score, self._chooser = name, score, Chooser(kernels, seed)
+    def __init__(self, name: str, seed: int, score: Callable[[np.ndarray], np.ndarray]):
+        self.name, self._score, self._chooser = name, score, Chooser(seed)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         return self._chooser.best(self._score(states), games, plies)

@@ -48,7 +48,7 @@ class _NetPlayer(Player):
         use_threads: Callable[[int], object] | None = None,
     ):
         self.name, self._kernels, self._evaluators, self._seed = name, kernels, evaluators, seed
-        self._chooser, self._temperature = Chooser(kernels, seed), temperature
+        self._chooser, self._temperature = Chooser(seed), temperature
         self._pool = Threads(len(evaluators), partial(use_threads, 1) if use_threads else None)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 
 from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position
-from alphazero.game.kernels import Kernels
+from alphazero.game.kernels import kernel
 from alphazero.game.randomness import MOVE, TIE, make_key, uniform
 from alphazero.settings import check_ranges
 
@@ -121,7 +121,8 @@ class Temperature:
 BEST = Temperature()
 
 
-def _draw(weights, seed, games, plies, purpose, actions):
+@kernel
+def draw(weights, seed, games, plies, purpose, actions):
     """Writes `actions int64[n]`, each drawn by its `weights float64[n, A]` with the key (seed, game, ply, purpose)."""
     for i in range(len(weights)):
         left = uniform(make_key(seed, games[i], plies[i], purpose), 0) * weights[i].sum()
@@ -136,13 +137,13 @@ def _draw(weights, seed, games, plies, purpose, actions):
 class Chooser:
     """Draws actions for one seed."""
 
-    def __init__(self, kernels: Kernels, seed: int):
-        self._kernel, self._seed = kernels.bind(_draw), seed
+    def __init__(self, seed: int):
+        self._seed = seed
 
     def by_weight(self, weights: np.ndarray, games: np.ndarray, plies: np.ndarray, purpose: int = MOVE) -> np.ndarray:
         """`int64[n]` with probabilities in proportion to `weights [n, A]`."""
         actions = np.empty(len(weights), np.int64)
-        self._kernel(weights.astype(np.float64), self._seed, games, plies, purpose, actions)
+        draw(weights.astype(np.float64), self._seed, games, plies, purpose, actions)
         return actions
 
     def at_temperature(

@@ -132,7 +132,7 @@ def make_solver(kernels: Kernels, argument: str, settings: Mapping[str, str], *,
     if argument or settings:
         raise InvalidSetting("solver takes no argument and no settings; write solver")
     solver = shared_solver()
-    return ScorePlayer("solver", kernels, seed, lambda states: solver.column_scores_all(states, threads=threads))
+    return ScorePlayer("solver", seed, lambda states: solver.column_scores_all(states, threads=threads))
 
 
 def exact_results(position: Position) -> dict[int, ExactResult]:

@@ -253,7 +253,7 @@ class SolverPlayer(Player):
         assert isinstance(kernels.game, Othello)
         solver = shared_solver(type(kernels.game))  # type: ignore[arg-type]
         self._solver, self._empty_squares = solver, empty_squares
-        self._exact = ScorePlayer("", kernels, seed, lambda x: solver.move_scores(x, best_only=True, threads=threads))
+        self._exact = ScorePlayer("", seed, lambda x: solver.move_scores(x, best_only=True, threads=threads))
         self._minimax = MinimaxPlayer(kernels, DEPTH, seed, threads)
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
@@ -279,7 +279,7 @@ def make_greedy(kernels: Kernels, argument: str, settings: Mapping[str, str], *,
         counts[rows, actions] = 1 + np.bitwise_count(children[:, 1])  # the mover's discs, seen from the other side
         return counts
 
-    return ScorePlayer("greedy", kernels, seed, count_discs)
+    return ScorePlayer("greedy", seed, count_discs)
 
 
 def make_solver(

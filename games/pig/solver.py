@@ -178,7 +178,7 @@ def make_solver(kernels: Kernels, argument: str, settings: Mapping[str, str], *,
         scores[turn == 0, HOLD] = NO_SCORE
         return scores
 
-    return ScorePlayer("solver", kernels, seed, score)
+    return ScorePlayer("solver", seed, score)
 
 
 def exact_results(position: Position) -> dict[int, ExactResult]:

@@ -113,6 +113,6 @@ def test_the_benchmark_knows_the_best_actions():
     def known(asked: np.ndarray) -> np.ndarray:
         return scores[[rows[tuple(state)] for state in asked.tolist()]]
 
-    best = ScorePlayer("best", Kernels(GAME), 0, known)
+    best = ScorePlayer("best", 0, known)
     assert judge(best) == {"exact_accuracy": 1.0, "exact_loss": 0.0}
     assert judge(RandomPlayer(Kernels(GAME), 1))["exact_accuracy"] < 0.7

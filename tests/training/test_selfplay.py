@@ -12,11 +12,12 @@ import pytest
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
 from alphazero.matches.intervals import mean_with_interval
+from alphazero.players.player import Chooser, Temperature
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.replay_buffer import Samples
 from alphazero.training.selfplay import SelfPlay, Until, lambda_returns, play_games
-from alphazero.training.selfplay.exploration import draw_actions, explore
+from alphazero.training.selfplay.exploration import explore
 from alphazero.training.selfplay.value_targets import record
 from alphazero.training.selfplay.worker import LEAST_GAMES
 from games.connect4.game import Connect4
@@ -256,11 +257,11 @@ def test_actions_are_drawn_by_temperature():
     """Policy (0.1, 0.2, 0.7) at temperature 1/2 gives its squares over their sum: 1/54, 4/54, 49/54."""
     count = 20000
     policies = np.tile(np.array([0.1, 0.2, 0.7], np.float32), (count, 1))
-    actions = np.full(count, 2)
-    draw_actions(policies, np.full(count, 0.5), 0, np.arange(count), np.zeros(count, np.int64), actions)
+    at = np.arange(count), np.zeros(count, np.int64)
+    actions = Chooser(0).at_temperature(Temperature(0.5), policies, np.full(count, 2), *at)
     shares = np.bincount(actions, minlength=3) / count
     np.testing.assert_allclose(shares, np.array([1, 4, 49]) / 54, atol=0.01)
-    draw_actions(policies[:2], np.zeros(2), 0, np.arange(2), np.zeros(2, np.int64), best := np.array([1, 0]))
+    best = Chooser(0).at_temperature(Temperature(), policies[:2], np.array([1, 0]), *(each[:2] for each in at))
     assert best.tolist() == [1, 0], "a temperature of 0 keeps them"
 
 

@@ -1,29 +1,9 @@
-"""The random parts of self-play: random openings, actions drawn by visits, plies played at random."""
+"""The random parts of self-play: random openings, and plies played at random."""
 
 from __future__ import annotations
 
 from alphazero.game.kernels import kernel
-from alphazero.game.randomness import EXPLORATION, MOVE, OPENING, make_key, uniform
-
-
-@kernel
-def draw_actions(policies, temperatures, seed, games, plies, actions):
-    """Draws `actions int64[n]` by policies^(1 / temperature); a temperature of 0 leaves `actions[i]` as it is."""
-    for i in range(len(actions)):
-        if temperatures[i] > 0.0:
-            peak, total = 0.0, 0.0
-            for action in range(policies.shape[1]):
-                peak = max(peak, float(policies[i, action]))
-            for action in range(policies.shape[1]):
-                total += (policies[i, action] / peak) ** (1.0 / temperatures[i])
-            mark = uniform(make_key(seed, games[i], plies[i], MOVE), 0) * total
-            for action in range(policies.shape[1]):
-                weight = (policies[i, action] / peak) ** (1.0 / temperatures[i])
-                if weight > 0.0:
-                    actions[i] = action
-                    mark -= weight
-                    if mark <= 0.0:
-                        break
+from alphazero.game.randomness import EXPLORATION, OPENING, make_key, uniform
 
 
 @kernel

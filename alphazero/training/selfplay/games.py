@@ -16,6 +16,7 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.game.rules import points_so_far, seen_by, shown_words
 from alphazero.nets.neural_net import CudaEvaluator
+from alphazero.players.player import Chooser, Temperature
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
 from alphazero.search.placement import make_search
@@ -24,7 +25,7 @@ from alphazero.storage.arrays import Array
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.policies import ROUNDING, packed, policies_of
 from alphazero.training.replay_buffer import Samples, no_samples
-from alphazero.training.selfplay.exploration import draw_actions, explore, open_games
+from alphazero.training.selfplay.exploration import explore, open_games
 from alphazero.training.selfplay.shown_games import MOST_GAMES, FinishedGame
 from alphazero.training.selfplay.value_targets import Recordings, ValueTargets, check_targets, lambda_returns, record
 from alphazero.training.selfplay.worker import LEAST_GAMES, NO_LIMIT, SelfPlayCounts, Until, Worker
@@ -159,10 +160,10 @@ class SelfPlay(Worker):
         found = self.search.read(slots)
         self._searching[slots] = False
         plies, config = self.plies[slots], self.config
-        temperatures = np.where(plies < config.temperature_plies, config.temperature, config.final_temperature)
         actions = found.actions
         if self.search.config.gumbel_actions == 0:  # sequential halving explores by its own noise
-            draw_actions(found.policy, temperatures, self.seed, self.games[slots], plies, actions)
+            temperature = Temperature(config.temperature, config.temperature_plies, config.final_temperature)
+            actions = Chooser(self.seed).at_temperature(temperature, found.policy, actions, self.games[slots], plies)
         states, to_play = self.states[slots], self.to_play[slots]
         explored = np.zeros(len(slots), np.int8)
         if config.epsilon:
