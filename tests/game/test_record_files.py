@@ -73,6 +73,12 @@ e4 * 1. d4 {an open comment"""
     assert pgn.read(b"") == pgn.read(b" \n") == []
 
 
+@pytest.mark.parametrize("variant", ["Standard", "Chess", "From Position", "Classical", "Normal", ""])
+def test_the_words_of_lichess_and_python_chess_for_chess_mean_chess(variant):
+    (found,) = pgn.read(f'[Variant "{variant}"]\n\n1. e4 e5 *'.encode())
+    assert found.game == "chess"
+
+
 @pytest.mark.parametrize("text", ['[White "nobody"]\n(e4)', "[]", "{e4} $1 ; e4", "\0", "12.", "(" * 100_000])
 def test_a_file_that_holds_something_and_no_game_is_refused(text):
     with pytest.raises(StorageError):

@@ -56,7 +56,7 @@ def read(data: bytes) -> list[GameRecord]:
     found = [
         record_of(
             {
-                "game": tags.get("Variant", CHESS).lower(), "number": number, "seed": 0, "seconds": [0.0, 0.0],
+                "game": _game_of(tags.get("Variant", CHESS)), "number": number, "seed": 0, "seconds": [0.0, 0.0],
                 "contestants": [tags.get("White", "?"), tags.get("Black", "?")], "board": tags.get("FEN", ""),
                 "opening": [], "moves": words, "result": result,
             }, f"game {number}",
@@ -66,6 +66,12 @@ def read(data: bytes) -> list[GameRecord]:
     if data.strip() and not found:
         raise StorageError("it holds no game of PGN: one has moves or a result")
     return found
+
+
+def _game_of(variant: str) -> str:
+    """The name of our game; the words for chess itself are those of Lichess and python-chess."""
+    name = variant.strip().lower()
+    return CHESS if name in ("", "standard", "classical", "normal", "from position") else name
 
 
 def _games_in(text: str) -> Iterator[tuple[dict[str, str], list[str], str]]:
