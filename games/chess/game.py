@@ -29,7 +29,7 @@ LETTERS = {number: letter for letter, number in TYPES.items()}
 NAMES = {"P": "pawn", "N": "knight", "B": "bishop", "R": "rook", "Q": "queen", "K": "king"}
 WORTH = {"pawn": 1, "knight": 3, "bishop": 3, "rook": 5, "queen": 9}
 RIGHTS = "KQkq"
-FEN = re.compile(r"\s*([pnbrqkPNBRQK1-8]+(?:/[pnbrqkPNBRQK1-8]+)+)(?:\s+(.*?))?\s*$", re.DOTALL)
+FEN = re.compile(r"\s*([pnbrqkPNBRQK\d]+(?:/[pnbrqkPNBRQK\d]+)+)(?:\s+(.*?))?\s*$", re.DOTALL)
 
 
 def flag(state: np.ndarray, shift: np.uint64, mask: int) -> int:
@@ -154,31 +154,32 @@ class Chess(Game):
         return f"{rows} {'wb'[color]} {rights} {where} {flag(state, FIFTY, 127)} {number}"
 
     def read_board(self, text: str) -> Position | None:
-        """A FEN; castling, en passant and both counters may be left out. Its position has no history."""
+        """A FEN; castling, en passant and both counters may be left out. Its position has no history.
+
+        The operations of an EPD count for nothing. After more than fifty moves without a capture, which other programs
+        allow, the game is over.
+        """
         found = FEN.match(text)
         if found is None:
             return None
-        words = (found[2] or "").split()
+        words = re.sub(r"^((?:\S+\s+){3})[A-Za-z].*", r"\1", found[2] or "", flags=re.DOTALL).split()
         side, rights, passed, quiet, number = (words + ["", "-", "-", "0", "1"][len(words) :])[:5]
         if side not in ("w", "b"):
             raise ValueError("behind the board must stand who moves: w or b")
-        if not (quiet.isdecimal() and number.isdecimal() and int(quiet) <= MOST_QUIET and 0 < int(number) < 10_000):
-            raise ValueError(f"plies without a capture are 0 to {MOST_QUIET}, and moves count from 1")
+        if not all(re.fullmatch("[0-9]{1,4}", count) for count in (quiet, number)):
+            raise ValueError("its last two words are numbers: plies without a capture, and the number of the move")
         color = int(side == "b")
         own, other = (self.read_rows(found[1], mover) for mover in (color, 1 - color))
         if PLAIN_SURVEY(other)[3]:
             raise ValueError("who does not move is in check")
-        own[FLAGS] |= np.uint64(self.read_rights(rights, own, color) | int(quiet) << int(FIFTY))
-        own[PLIES] = int(number) - 1 << 32
+        own[FLAGS] |= np.uint64(self.read_rights(rights, own, color) | min(int(quiet), MOST_QUIET) << int(FIFTY))
+        own[PLIES] = max(0, int(number) - 1) << 32  # some programs count from 0
         if passed != "-":
+            if self.size != 8 or not re.fullmatch("[a-h][1-8]", passed):
+                raise ValueError(f"no pawn has just passed {passed}")
             square = self.square_of(passed, color)
             is_free = all(letter not in self.letters(own) for letter in (passed, self.name_of(square + 8, color)))
-            if (
-                self.size != 8
-                or square // 8 != 5
-                or not is_free
-                or not self.is_pawn(other, turned.py_func(square - 8, 8))
-            ):
+            if square // 8 != 5 or not is_free or not self.is_pawn(other, turned.py_func(square - 8, 8)):
                 raise ValueError(f"no pawn has just passed {passed}")
             own[FLAGS] |= np.uint64(square * PLAIN_CAN_TAKE(own, square) << int(EN_PASSANT))
         return Position(self, own, color, ())

@@ -281,14 +281,37 @@ def test_a_game_of_the_most_plies_is_drawn(game, cycle: str):
         "4k3/8/8/8/8/8/8/4K2R w X - 0 1",
         "4k3/8/8/8/8/8/4P3/4K3 w - e6 0 1",
         "4k3/8/8/8/4P3/8/8/4K3 b - e9 0 1",
-        "4k3/8/8/8/8/8/8/4K2R w - - 101 1",
-        "4k3/8/8/8/8/8/8/4K2R w - - 0 0",
+        "4k3/8/8/8/8/8/8/4K2R w - - -1 1",
+        "4k3/8/8/8/8/8/8/4K2R w - - 0 12345",
         "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1",
     ],
 )
 def test_a_board_that_no_game_leads_to_is_refused(board: str):
     with pytest.raises(InputError):
         CHESS.position(board)
+
+
+@pytest.mark.parametrize(
+    ("board", "sentence"),
+    [
+        ("4k3/8/8/8/8/8/8/4K2R w - x", "no pawn has just passed x"),
+        ("4k3/8/8/8/8/8/8/4K2R w - e9", "no pawn has just passed e9"),
+        ("4k3/9/8/8/8/8/8/4K2R w - - 0 1", "8 rows of 8 squares"),
+        ("4k3/8/8/8/8/8/8/4K2R w - - 0 -1", "its last two words are numbers"),
+    ],
+)
+def test_the_sentence_about_a_board_names_what_is_wrong(board: str, sentence: str):
+    with pytest.raises(InputError, match=sentence):
+        CHESS.position(board)
+
+
+def test_boards_as_other_programs_write_them_are_read():
+    board = "4k3/8/8/3pP3/8/8/8/4K2R w K d6"
+    plain = CHESS.position(f"{board} 0 1")
+    for words in ("", " 0 0", ' bm exd6; id "one 1";', " acn 12; acs 3;"):  # FEN, and EPD with its operations
+        assert CHESS.position(board + words) == plain
+    late = CHESS.position("4k3/8/8/8/8/8/8/4K2R w K - 130 90")  # elsewhere a draw after fifty moves is claimed
+    assert late.terminal and late.outcome == 0 and CHESS.fen_of(late).endswith(" 100 90")
 
 
 def test_texts_of_positions_and_moves():
