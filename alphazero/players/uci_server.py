@@ -50,7 +50,8 @@ class UciServer:
 
     def __init__(self, loaded: LoadedGame, name: str, make: Callable[[], Player], out: TextIO):
         """`make` gives the player, which plays many games at a time, and which is called `name`."""
-        self._variant = chess_like(loaded.game, "UCI").name
+        self._chess = chess_like(loaded.game, "UCI")
+        self._variant = self._chess.name
         self._game, self._name, self._make, self._number = loaded.game, name, make, 0
         self._most = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(loaded.game)))
         self._numbers = {"simulations": 0, "multipv": 1}
@@ -141,10 +142,17 @@ class UciServer:
     def _read_position(self, words: list[str]) -> Position:
         """`startpos` or `fen` with a board, then `moves`."""
         end = words.index("moves") if "moves" in words else len(words)
-        position = self._game.position(" ".join(words[1:end]) if words[:1] == ["fen"] else "")
+        position = self._unclaimed(self._game.position(" ".join(words[1:end]) if words[:1] == ["fen"] else ""))
         for word in words[end + 1 :]:
-            position = position.play(position.parse(word))
+            position = self._unclaimed(position.play(position.parse(word)))
         return position
+
+    def _unclaimed(self, position: Position) -> Position:
+        """The position; after a draw that elsewhere has to be claimed, without its past, so that the game goes on."""
+        if not position.terminal or position.outcome:
+            return position
+        *board, _, number = self._chess.fen_of(position).split()
+        return self._game.position(" ".join([*board, "0", number]))
 
     # --- on the other thread ---
 
@@ -163,7 +171,11 @@ class UciServer:
         begin, player = time.monotonic(), self._player.result()
         nodes, seconds = _limits(words, "wb"[position.to_play])
         waits, at = not {"infinite", "ponder"}.isdisjoint(words), (np.array([self._number]), np.array([position.ply]))
+        named = words[words.index("searchmoves") + 1 :] if "searchmoves" in words else []
+        among = [action for action in position.legal_actions if position.format(action) in named]
         if not isinstance(player, SearchPlayer):
+            if named:
+                self._complain(InputError(f"{player.name} does not search, so searchmoves is passed over"))
             best = int(player.select_actions(position.state[None].copy(), *at)[0])
             while waits and not self._ponderhit.is_set() and not self._stopped.wait(0.01):
                 pass
@@ -171,7 +183,7 @@ class UciServer:
         nodes = nodes or (self._most if seconds else self._numbers["simulations"] or player.num_simulations)
         analysis = self._analysis_of(player, self._most if waits or seconds else min(nodes, self._most))
         told = time.monotonic()
-        analysis.begin(position)
+        analysis.begin(position, among)
         kept, done = analysis.simulations, False
         while not done:
             if waits and self._ponderhit.is_set():

@@ -212,17 +212,21 @@ class Analysis:
         """Inside, the analysis runs its network on one processor thread; see the function of this name."""
         self._last: Position | None = None
 
-    def begin(self, position: Position) -> None:
-        """Begins a search of `position`, where a player is to move; its subtree is kept if the tree has one."""
+    def begin(self, position: Position, among: Sequence[int] = ()) -> None:
+        """Begins a search of `position`, where a player is to move; its subtree is kept if the tree has one.
+
+        With `among` it begins anew, and only these legal actions are searched.
+        """
         last, self._last = self._last, None  # until it has begun: an evaluation may fail
         steps = [(position, -1)]
-        keeps = self._search.config.keeps_subtree
+        keeps = self._search.config.keeps_subtree and not among
+        allowed = np.isin(np.arange(position.game.num_actions), among) if among else None
         if keeps and last is not None and position.ply > last.ply and position.follows(last):
             actions = position.actions[last.ply :]
             steps = list(zip(accumulate(actions, Position.play, initial=last), (-1, *actions), strict=True))[1:]
         zero = np.zeros(1, np.int64)
         for at, action in steps:
-            self._search.start(zero, at.state[None], zero, np.array([at.ply]), np.array([action]))
+            self._search.start(zero, at.state[None], zero, np.array([at.ply]), np.array([action]), allowed=allowed)
         self._last = position
 
     @property

@@ -198,11 +198,13 @@ class Search:
         plies: np.ndarray,
         actions: np.ndarray | None = None,
         budgets: np.ndarray | None = None,
+        allowed: np.ndarray | None = None,
     ) -> None:
         """Begins a search in `trees int64[n]` from `states uint64[n, K]`; raises IllegalAction if one is terminal.
 
         `actions int64[n]` are the actions played since each tree's last search, whose subtrees are kept; -1: none.
-        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`. If
+        `games`, `plies int64[n]` key the randomness; `budgets int32[n]` default to `config.num_simulations`.
+        A root whose tree is empty has edges of the actions `allowed bool[A]` alone, of all if that is None. If
         `evaluate` or a rule raises, all searches are over, and the next ones begin with empty trees.
         Raises ValueError for arrays of other shapes.
         """
@@ -232,6 +234,8 @@ class Search:
             except BaseException:
                 self._forget()
                 raise
+            if allowed is not None:
+                answers = answers._replace(legal_masks=masks & allowed)
             cpu_kernels.open_roots(tree, pending, answers, self._step.settings)
         cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._step.settings)
         self._look_ahead()

@@ -129,6 +129,35 @@ def test_a_score_is_that_of_leela_chess_zero():
     assert [centipawns(value) for value in (0.0, 0.5, -0.5, 0.9)] == [0, 89, -89, 546]
 
 
+def test_only_the_moves_that_are_asked_for_are_searched(talk):
+    talk("setoption name MultiPV value 9")
+    for words in ("searchmoves a2a3 d2d3 nodes 60", "nodes 60 searchmoves a2a3 d2d3 e2e5"):
+        talk("ucinewgame")
+        talk("position startpos")
+        said = talk("go " + words)
+        assert {move[:4] for move in re.findall(r" pv (\w+)", said)} == {"a2a3", "d2d3"}
+        assert re.search(r"bestmove (\w+)", said)[1] in ("a2a3", "d2d3")
+    assert len(set(re.findall(r" pv (\w+)", talk("go nodes 60")))) > 2  # the next search has all again
+    talk("position startpos moves a2a3")
+    assert talk.best("go nodes 60 searchmoves xyz")
+    talk("setoption name MultiPV value 1")
+
+
+def test_a_draw_that_others_have_to_claim_does_not_end_the_game(talk):
+    shuffle = "b1a3 b5c3 a3b1 c3b5 " * 2
+    for line in (
+        f"position startpos moves {shuffle}", f"position startpos moves {shuffle} b1a3",
+        "position fen 4k/5/R4/5/K4 w - - 100 60", "position fen 4k/5/R4/5/K4 w - - 99 60 moves a3b3",
+        "position fen 4k/5/R4/5/K4 w - - 120 60 moves a3b3",
+    ):  # fmt: skip
+        assert talk(line) == ""
+        assert re.fullmatch(r"[a-e]\d[a-e]\d", talk.best("go nodes 5"))
+        assert talk.server._position.ply <= 2
+    for over in ("4k/5/5/5/K4 w - - 0 1", "k4/2Q2/1K3/5/5 b - - 0 1"):  # no pieces to mate with; stalemate
+        talk(f"position fen {over}")
+        assert talk.best("go nodes 5") == "(none)"
+
+
 def test_the_game_is_over_in_no_move_and_a_forced_one_is_played(talk):
     talk("position fen 1R2k/R4/5/5/K4 b - - 0 1")
     assert talk("go nodes 5") == "bestmove (none)\n"
@@ -167,6 +196,7 @@ def test_a_player_that_does_not_search_answers_too():
     assert re.fullmatch(r"bestmove [a-e]\d[a-e]\d\n", talk("go movetime 1"))
     assert talk("go infinite", wait=False) == ""
     assert re.fullmatch(r"bestmove [a-e]\d[a-e]\d\n", talk("stop"))
+    assert talk("go searchmoves a2a3").startswith("info string greedy does not search")
 
 
 def test_the_player_is_made_after_uciok_and_the_first_search_waits_for_it(monkeypatch):
