@@ -18,8 +18,8 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -109,6 +109,18 @@ class Threads(ThreadPoolExecutor):
         if self._process != os.getpid():
             Threads.__init__(self, *self._settings)
         return super().submit(*work, **settings)
+
+    def run(self, work: Callable[[Any], Any], pieces: Iterable[Any], stop: Callable[[], object]) -> list[Any]:
+        """The results of `work` for all pieces, as `map`. After an error, or Ctrl-C, it calls `stop` and waits for all:
+        Ctrl-C reaches this thread alone."""
+        tasks = [self.submit(work, piece) for piece in pieces]
+        try:
+            return [task.result() for task in tasks]
+        except BaseException:
+            stop()
+            raise
+        finally:
+            wait(tasks)
 
 
 def count_cores() -> int:

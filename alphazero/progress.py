@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Iterator
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -99,9 +98,7 @@ class Progress:
     def __enter__(self) -> Progress:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._bar.close()
 
     def show(self, fraction: float, note: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from concurrent.futures import wait
 from typing import Annotated, Any, NamedTuple
 
 import numpy as np
@@ -55,18 +54,13 @@ class MinimaxPlayer(Player):
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         pieces = [states[start : start + 16] for start in range(0, len(states), 16)]
-        tasks = [self._pool.submit(self._values, piece) for piece in pieces]
         try:
-            values = np.concatenate([task.result() for task in tasks])
-        except BaseException:
-            self._stop[0] = True  # Ctrl-C reaches this thread alone: the others would go on
-            raise
+            values = self._pool.run(self._values, pieces, self.interrupt)
         finally:
-            wait(tasks)
             stopped, self._stop[0] = bool(self._stop[0]), False
         if stopped:
             raise Stopped
-        return self._chooser.best(values, games, plies)
+        return self._chooser.best(np.concatenate(values), games, plies)
 
     def interrupt(self) -> None:
         self._stop[0] = True

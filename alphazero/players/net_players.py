@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import wait
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -118,15 +117,9 @@ class SearchPlayer(_NetPlayer):
                 actions[piece] = self._choose(result, games[piece], plies[piece])
                 policy[piece], values[piece] = result.policy, result.values
 
-        tasks = [self._pool.submit(work, thread) for thread in range(len(self._searches))]
         try:
-            for task in tasks:
-                task.result()
-        except BaseException:
-            self._interrupted.set()  # Ctrl-C reaches this thread alone: the others would go on
-            raise
+            self._pool.run(work, range(len(self._searches)), self._interrupted.set)
         finally:
-            wait(tasks)  # the next call needs their trees
             self._interrupted.clear()
         return Assessment(actions, policy, values)
 

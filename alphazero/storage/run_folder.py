@@ -29,7 +29,6 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from alphazero.errors import InputError, RunFolderError, StorageError, printable, warn_once
@@ -135,9 +134,7 @@ class RunFolder:
     def __enter__(self) -> RunFolder:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: object, error: object, traceback: object) -> None:
         if isinstance(error, InputError):
             self._withdraw()
         self.close()
