@@ -81,7 +81,7 @@ def _on_page(games, seed):
 def build(game: Game, net: str) -> tuple[GameModule, bytes]:
     """The module with the loop above, and the weights of its network."""
     builder, weights = ModuleBuilder(game), b""
-    builder.name(random_games=builder.bound(_random_games))
+    builder.bind(_random_games)
     builder.add("random_games", _on_page, types.int32, types.int32)
     if net:
         program = program_of(load_net(net, registry.of(game), "cpu"), game)

@@ -306,15 +306,9 @@ class ModuleBuilder:
         for rule in rule_functions(game.rules).values():
             rebuilt(rule, compiled_as("python"), self._made)
         self._scope = dict(kernels.scope)
-        self._scope |= {
-            "page": self.layout.placed(self.page),
-            "PERMUTATIONS": kernels.symmetries[1],
-            "wins_by": bound(_wins_by, self._scope),
-            "advance": bound(_advance, self._scope),
-            "to_canonical": bound(_to_canonical, self._scope),
-            "HAS_DICE": game.num_outcomes > 0,
-            "HAS_SEATS": bool(game.value_shape),
-        }
+        self.name(page=self.layout.placed(self.page), PERMUTATIONS=kernels.symmetries[1])
+        self.name(HAS_DICE=game.num_outcomes > 0, HAS_SEATS=bool(game.value_shape))
+        self.bind(_wins_by, _advance, _to_canonical)
         self.add("start", _start)
         self.add("play", _play, types.int32)
         if game.num_outcomes:
@@ -327,8 +321,8 @@ class ModuleBuilder:
         """Adds what a game with dice has besides."""
         arrays = self.arrays(Dice)
         self.readable |= {"chances": arrays.chances, "outcomes": arrays.outcomes}
-        self.name(dice=self.layout.placed(arrays), advance_to_die=bound(_advance_to_die, self._scope))
-        self.name(describe=self.bound(_describe))
+        self.name(dice=self.layout.placed(arrays))
+        self.bind(_advance_to_die, _describe)
         self.add("describe", describe_with_die)
         self.add("settle", settle_die, types.int32)
         self.add("throw", throw, types.int32, types.int32)
@@ -341,13 +335,18 @@ class ModuleBuilder:
         """Makes values known to the templates that are added later."""
         self._scope |= values
 
-    def bound(self, template: Callable[..., Any]) -> Callable[..., Any]:
+    def bind(self, *templates: Callable[..., Any], **named: Callable[..., Any]) -> None:
+        """Makes templates known by their names less the underscore, or by others; each knows those before it."""
+        for name, template in ({each.__name__.lstrip("_"): each for each in templates} | named).items():
+            self._scope[name] = self._bound(template)
+
+    def _bound(self, template: Callable[..., Any]) -> Callable[..., Any]:
         """The template with the rules and all that has a name by now; a compiled function stays as it is."""
         return template if hasattr(template, "py_func") else bound(template, self._scope)
 
     def add(self, name: str, template: Callable[..., Any], *arguments: Any) -> None:
         """Adds an entry point that takes numbers of these types of numba's."""
-        function = rebuilt(self.bound(template), compiled_as("numpy"), self._made)
+        function = rebuilt(self._bound(template), compiled_as("numpy"), self._made)
         self._entry_points[name] = function, arguments
 
     def add_search(
@@ -371,10 +370,8 @@ class ModuleBuilder:
         self.name(scratch=placed(scratch), walks=placed(walks), answers=placed(answers), tree=placed(tree))
         quiet = replace(config, noise_fraction=0.0, gumbel_actions=0, leaves_per_step=1)
         self.name(QUIET_SETTINGS=quiet.settings_for(game))
-        self.name(reach_leaf=self.bound(reach_leaf_through_dice if game.num_outcomes else _reach_leaf))
-        self.name(settings=self.bound(_settings), opinion=self.bound(opinion or evaluate))
-        self.name(evaluate=self.bound(evaluate))
-        self.name(open_tree=self.bound(open_tree))
+        self.bind(_settings, reach_leaf=reach_leaf_through_dice if game.num_outcomes else _reach_leaf)
+        self.bind(opinion=opinion or evaluate, evaluate=evaluate, open_tree=open_tree)
         self.add("begin", _begin, types.int32)
         self.add("search", run_simulations, types.int32)
         self.add("read", read_tree)

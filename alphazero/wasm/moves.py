@@ -8,7 +8,7 @@ image.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numba import types
@@ -94,8 +94,7 @@ def add_moves(builder: ModuleBuilder, config: SearchConfig, simulations_per_acti
     """
     learned = replace(config, noise_fraction=0.0, leaves_per_step=1).settings_for(builder.game)
     builder.name(LEARNED=learned, PER_ACTION=simulations_per_action)
-    builder.name(settings=builder.bound(_settings), draw_best=builder.bound(_draw_best))
-    builder.name(open_tree=builder.bound(open_tree), read_tree=builder.bound(read_tree))
+    builder.bind(_settings, _draw_best, open_tree, read_tree)
     _add_search(builder, "move")
     builder.add("choose", _choose, types.int32, types.int32)
     builder.add("choose_alone", _choose_alone, types.int32, types.int32)
@@ -166,22 +165,14 @@ def add_baselines(builder: ModuleBuilder) -> None:
     dice, plies = builder.game.num_outcomes > 0, min(GREEDY_PLIES, builder.game.max_plies)
     ways = builder.arrays(Ways if dice else AlphaBeta, D=1 + (builder.game.dice_in_a_row if dice else plies))
     builder.name(baselines=builder.layout.placed(arrays), ways=builder.layout.placed(ways), PLIES=plies)
-    templates: dict[str, Any] = {
-        "result_for": _result_for,
-        "on_one_side": _on_one_side,
-        "play_at_random": _play_at_random,
-    }
+    builder.bind(_result_for, _on_one_side, _play_at_random, _roll_out)
     if dice:
-        templates |= {"action_means": _action_means, "find_means": _find_means}
+        builder.bind(_action_means, _find_means)
     else:
-        templates |= {"go_down": _go_down, "search_alpha_beta": _search_alpha_beta, "action_values": _action_values}
-        templates |= {"find_means": _find_values}
-    for name, template in templates.items():
-        builder.name(**{name: builder.bound(template)})
+        builder.bind(_go_down, _search_alpha_beta, _action_values, find_means=_find_values)
     builder.add("choose_greedy", _choose_greedy, types.int32, types.int32)
     builder.add("choose_random", _choose_random, types.int32, types.int32)
-    builder.name(roll_out=builder.bound(_roll_out), LEARNED=replace(PLAY, leaves_per_step=1).settings_for(builder.game))
-    builder.name(evaluate=builder.bound(_evaluate_by_playout), settings=builder.bound(_settings))
-    builder.name(open_tree=builder.bound(open_tree))
+    builder.name(LEARNED=replace(PLAY, leaves_per_step=1).settings_for(builder.game))
+    builder.bind(_settings, evaluate=_evaluate_by_playout, open_tree=open_tree)
     _add_search(builder, "playouts")
     builder.add("choose_playouts", _choose, types.int32, types.int32)

@@ -287,5 +287,4 @@ def add_network(builder: ModuleBuilder, program: Program) -> None:
         VALUE_PLACES=program.value_places,
         NUM_PLANES=program.num_planes,
     )
-    builder.name(run_layer=builder.bound(_run_layer))
-    builder.name(ask_network=builder.bound(_ask_network))
+    builder.bind(_run_layer, _ask_network)
