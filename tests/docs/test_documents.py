@@ -11,6 +11,7 @@ import nbformat
 import pytest
 from nbclient import NotebookClient
 
+from alphazero.catalogue import registry
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -93,6 +94,12 @@ def test_the_findings_that_the_guide_names_are_there():
     guide = (ROOT / "docs" / "guides" / "games_from_elsewhere.md").read_text(encoding="utf-8")
     names = re.findall(r"`(\w+\.sh)`", guide)
     assert len(names) >= 9 and [name for name in names if not (ROOT / "findings" / name).is_file()] == []
+
+
+def test_the_boards_of_draughts_on_all_pages_are_read():
+    game, texts = registry.load("draughts").game, [page.read_text(encoding="utf-8") for page in PAGES]
+    boards = [board for text in texts for board in re.findall(r"`([BW]:[BW]\S+)`", text)]
+    assert len(boards) >= 2 and all(game.position(board).is_set_up for board in boards)
 
 
 def made_smaller(program: str) -> str:
