@@ -102,6 +102,19 @@ def test_the_boards_of_draughts_on_all_pages_are_read():
     assert len(boards) >= 2 and all(game.position(board).is_set_up for board in boards)
 
 
+def test_shipped_nets_that_commands_name_are_there_and_those_without_are_listed():
+    guide = (ROOT / "docs" / "guides" / "contestants.md").read_text(encoding="utf-8")
+    texts = [page.read_text(encoding="utf-8") for page in PAGES if page.parent.name != "lab"]
+    named = {game for text in texts for game in re.findall(r"\bbest\b[^`\n]*--game (\w+)", text)}
+    assert len(named) >= 6 and [game for game in sorted(named) if "best" not in registry.load(game).nets] == []
+    (listed,) = re.findall(r"a shipped net; (.*) have none", guide)
+    without = {name for name in registry.NAMES if not registry.load(name).nets}
+    words = {"nim": "Nim", "tictactoe": "tic-tac-toe", "draughts": "draughts"}
+    boards_of_go = {name for name in without if re.fullmatch(r"go\d+", name)}
+    assert [name for name in without - boards_of_go if words.get(name, f"`{name}`") not in listed] == []
+    assert boards_of_go == {"go6", "go7", "go9", "go13", "go19"} and "larger boards of Go than 5x5" in listed
+
+
 def made_smaller(program: str) -> str:
     for large, small in SMALLER.items():
         program = program.replace(large, small)
