@@ -73,6 +73,12 @@ e4 * 1. d4 {an open comment"""
     assert pgn.read(b"") == pgn.read(b" \n") == []
 
 
+def test_a_move_that_is_none_is_not_left_out():
+    """As `--` and `Z0` stand where nobody has moved: without it the other moves would be those of the other side."""
+    (found,) = pgn.read(b"1. e4 -- 2. d4 Z0 *")
+    assert found.moves == ("e4", "--", "d4", "Z0")
+
+
 @pytest.mark.parametrize("variant", ["Standard", "Chess", "From Position", "Classical", "Normal", ""])
 def test_the_words_of_lichess_and_python_chess_for_chess_mean_chess(variant):
     (found,) = pgn.read(f'[Variant "{variant}"]\n\n1. e4 e5 *'.encode())

@@ -81,7 +81,7 @@ def _games_in(text: str) -> Iterator[tuple[dict[str, str], list[str], str]]:
         tag, result, bracket, word = token["tag"], token["result"], token["bracket"], token["word"]
         if bracket:
             depth = max(0, depth + (1 if bracket == "(" else -1))
-        elif word and depth == 0 and re.match(r"[A-Za-z0]", word) and word != "e.p.":
+        elif word and depth == 0 and re.match(r"[A-Za-z0]|--", word) and word != "e.p.":
             words.append(word)
         elif (tag and words) or (result and depth == 0):  # a game may lack its result
             yield tags, words, result or "*"
