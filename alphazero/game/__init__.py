@@ -16,6 +16,7 @@ from alphazero.game.board import (
     enclosed,
     grid_cells,
     hexagon,
+    images_of_square,
     square,
 )
 from alphazero.game.game import Game, Position
@@ -26,5 +27,6 @@ from alphazero.game.views import clicks_by_difference, grid_board
 __all__ = [
     "Board", "Cell", "Click", "Clicks", "Colors", "Game", "Grid", "IllegalAction", "Label", "Piece", "Position",
     "Rules", "Score", "Stroke", "View", "cells_in_line", "check_turns", "clicks_by_difference", "edge_labels",
-    "enclosed", "grid_board", "grid_cells", "hexagon", "in_turn", "placed_in_turn", "reached", "read_grid", "square",
+    "enclosed", "grid_board", "grid_cells", "hexagon", "images_of_square", "in_turn", "placed_in_turn", "reached",
+    "read_grid", "square",
 ]  # fmt: skip

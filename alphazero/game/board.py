@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from alphazero.game.glyphs import GLYPHS
 
 Point = tuple[float, float]
@@ -160,6 +162,16 @@ def grid_cells(rows: int, columns: int, names: Sequence[str], look: str = "plain
 
     places = [(row, column) for row in range(rows) for column in range(columns)]
     return tuple(Cell(name, square(*at), look_at(*at)) for name, at in zip(names, places, strict=True))
+
+
+def images_of_square(size: int) -> np.ndarray:
+    """The cells `int64[8, size * size]` of a square grid in its eight images, in the order of their numbers' bits.
+
+    Bit 0: rows and columns change places; bit 1: then the first row becomes the last; bit 2: then so do the columns.
+    """
+    grid = np.arange(size * size).reshape(size, size)
+    turned = [image[::step] for step in (1, -1) for image in (grid, grid.T)]
+    return np.stack([image[:, ::step].ravel() for step in (1, -1) for image in turned])
 
 
 def edge_labels(rows: Sequence[str], columns: Sequence[str]) -> tuple[Label, ...]:

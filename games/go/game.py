@@ -40,14 +40,12 @@ from alphazero.game import (
     edge_labels,
     enclosed,
     grid_cells,
+    images_of_square,
     read_grid,
 )
 from games.go.points import (
     NOTHING,
     ONE,
-    PLAIN_BOTH,
-    PLAIN_EITHER,
-    PLAIN_WITHOUT,
     ZERO,
     both,
     count,
@@ -63,26 +61,14 @@ from games.go.points import (
 TWO = np.uint64(2)
 NO_STATE = np.zeros(0, np.uint64)
 LETTERS = "ABCDEFGHJKLMNOPQRST"
-"""The columns, without the I."""
 COLORS = Colors(panel="#dfb36a", text="#3d2a0e", line="#7d5a24", first="#181818", second="#fafaf5")
-
-
-def make_keys(points: int) -> np.ndarray:
-    """A random word `uint64[2, points]` for a stone of each colour on each point (SplitMix64, Steele et al. 2014)."""
-    words, seed, mask = [], 0, (1 << 64) - 1
-    for _ in range(2 * points):
-        seed = word = (seed + 0x9E3779B97F4A7C15) & mask
-        word = (word ^ word >> 30) * 0xBF58476D1CE4E5B9 & mask
-        word = (word ^ word >> 27) * 0x94D049BB133111EB & mask
-        words.append(word ^ word >> 31)
-    return np.array(words, np.uint64).reshape(2, points)
 
 
 @cache  # games of the same functions share compiled code
 def make_rules(size: int, komi: float, by_points: bool, max_plies: int) -> Rules:
     """The rules on `size` x `size` points; `by_points`: the result is points, and else won, lost or drawn."""
     points, pass_action = size * size, size * size
-    keys = make_keys(points)
+    keys = np.random.PCG64(0).random_raw((2, points))  # of a stone of each colour on each point
     words = words_of(size)
     board, in_row, row_of, point, lowest, load, store, around, connected, smothered, captured_by = make_points(size)
     own_at, other_at, playable_at, turn_at = 0, words, 2 * words, 3 * words
@@ -173,19 +159,18 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int) -> Rules
         return state[turn_at] >> ONE >= TWO or state[plies_at] > last_ply
 
     @njit
-    def area_lead(state):
-        """The mover's stones, and the empty points that only they reach, less the other's."""
+    def lead_of(state):
+        """The mover's stones, the empty points that only they reach, and the komi, less the other's."""
         own, other = load(state, own_at), load(state, other_at)
         empty = without(board, either(own, other))
         near_own, near_other = connected(own, empty), connected(other, empty)
-        return count(without(near_own, near_other)) - count(without(near_other, near_own))
+        lead = count(without(near_own, near_other)) - count(without(near_other, near_own))
+        return lead + (komi if state[turn_at] & ONE else -komi)
 
     @njit
     def terminal_value(state):
-        lead = area_lead(state) + (komi if state[turn_at] & ONE else -komi)
-        if by_points:
-            return lead
-        return 1.0 if lead > 0.0 else -1.0 if lead < 0.0 else 0.0
+        lead = lead_of(state)
+        return lead if by_points else 1.0 if lead > 0.0 else -1.0 if lead < 0.0 else 0.0
 
     @njit
     def observe(state, planes):
@@ -224,8 +209,7 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int) -> Rules
                 source, bits = size - 1 - row if symmetry & 2 else row, ZERO
                 if symmetry & 1:
                     for column in range(size):
-                        bit = (row_of(state, at, column) >> np.uint64(source)) & ONE
-                        bits |= bit << np.uint64(column)
+                        bits |= ((row_of(state, at, column) >> np.uint64(source)) & ONE) << np.uint64(column)
                 else:
                     bits = row_of(state, at, source)
                 image = either(image, in_row(row, mirrored(bits, size) if symmetry & 4 else bits))
@@ -234,7 +218,7 @@ def make_rules(size: int, komi: float, by_points: bool, max_plies: int) -> Rules
     @njit
     def heuristic(state):
         """The lead on the board, as if the game ended here."""
-        lead = area_lead(state) + (komi if state[turn_at] & ONE else -komi)
+        lead = lead_of(state)
         return lead / (size + abs(lead))
 
     return Rules(init, legal, step, is_terminal, terminal_value, observe, transform=transform, heuristic=heuristic)
@@ -259,13 +243,7 @@ class Go(Game):
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        boards = []
-        for symmetry in range(8):
-            board = np.arange(self.size**2).reshape(self.size, self.size)
-            board = board.T if symmetry & 1 else board
-            board = board[::-1] if symmetry & 2 else board
-            boards.append((board[:, ::-1] if symmetry & 4 else board).ravel())
-        cells = np.stack(boards)
+        cells = images_of_square(self.size)
         return cells, np.hstack([cells, np.full((8, 1), self.size**2)])
 
     def owners(self, state: np.ndarray, to_play: int) -> dict[int, int]:
@@ -285,10 +263,9 @@ class Go(Game):
 
     @cached_property
     def board(self) -> Board:
-        middles = [index + 0.5 for index in range(self.size)]
-        first, last = middles[0], middles[-1]
-        strokes = [Stroke(((first, at), (last, at))) for at in middles]
-        strokes += [Stroke(((at, first), (at, last))) for at in middles]
+        middles, last = [index + 0.5 for index in range(self.size)], self.size - 0.5
+        strokes = [Stroke(((0.5, at), (last, at))) for at in middles]
+        strokes += [Stroke(((at, 0.5), (at, last))) for at in middles]
         near, middle = 2 if self.size < 13 else 3, self.size // 2
         places = product((near, middle, self.size - 1 - near) if self.size > 8 else (middle,), repeat=2)
         stars = [(x, y) for x, y in places if self.size > 13 or (x == middle) == (y == middle)]
@@ -332,16 +309,15 @@ class Go(Game):
             return None
         sets, mover, state = plain_points(self.size), grid.to_play or 0, np.zeros(self.state_words, np.uint64)
         # as the other player sees it, who passes, so that the points where the mover may play are found
-        for player, cells in enumerate((grid.first, grid.second)):
+        sides = (grid.first, grid.second) if mover else (grid.second, grid.first)
+        for side, cells in enumerate(sides):
             for cell in cells:
-                at = self.words * (player == mover)
-                state[at : at + self.words] |= np.array(sets.point(cell)[: self.words])
-        other, own = (sets.load(state, at) for at in (0, self.words))
-        empty = PLAIN_WITHOUT(sets.board, PLAIN_EITHER(own, other))
-        for stones in (own, other):
-            alive = sets.connected(PLAIN_BOTH(sets.around(empty), stones), stones)
-            for cell in range(self.size**2):
-                if any(PLAIN_WITHOUT(PLAIN_BOTH(sets.point(cell), stones), alive)):
+                state[side * self.words : (side + 1) * self.words] |= np.array(sets.point(cell)[: self.words])
+        stones = [sets.load(state, side * self.words) for side in (0, 1)]
+        empty = without.py_func(sets.board, either.py_func(*stones))
+        for side, cells in enumerate(sides):
+            for cell in cells:
+                if any(sets.smothered(sets.point(cell), stones[side], empty)):
                     raise ValueError(f"the stone on {self.format_action(cell, NO_STATE)} has no liberty")
         state[3 * self.words] = 1 - mover
         self.plain_rules.step(state, self.size**2)
@@ -369,18 +345,12 @@ class Go7(Go):
 
 
 class Go9(Go):
-    """On 9 x 9 points."""
-
     name, size, komi = "go9", 9, 7.5
 
 
 class Go13(Go):
-    """On 13 x 13 points."""
-
     name, size, komi = "go13", 13, 7.5
 
 
 class Go19(Go):
-    """On 19 x 19 points."""
-
     name, size, komi = "go19", 19, 7.5

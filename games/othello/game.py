@@ -23,7 +23,7 @@ from functools import cache, cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Colors, Game, Position, Rules, grid_board, read_grid
+from alphazero.game import Board, Colors, Game, Position, Rules, grid_board, images_of_square, read_grid
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
 EIGHT = np.uint64(8)
@@ -235,13 +235,7 @@ class Othello(Game):
 
     @cached_property
     def symmetries(self) -> tuple[np.ndarray, np.ndarray]:
-        images = []
-        for symmetry in range(8):
-            board = np.arange(self.size**2).reshape(self.size, self.size)
-            board = board.T if symmetry & 1 else board
-            board = board[::-1] if symmetry & 2 else board
-            images.append((board[:, ::-1] if symmetry & 4 else board).ravel())
-        cells = np.stack(images)
+        cells = images_of_square(self.size)
         return cells, np.hstack([cells, np.full((8, 1), self.size**2)])
 
     def render(self, state: np.ndarray, to_play: int) -> str:

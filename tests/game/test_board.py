@@ -11,7 +11,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.catalogue.adapters.alpha_zero_general import GeneralGame
 from alphazero.errors import GameError, LawBroken
-from alphazero.game import Board, Game, Piece, Position, enclosed, grid_cells
+from alphazero.game import Board, Game, Piece, Position, enclosed, grid_cells, images_of_square
 from alphazero.game.drawing import _Picture
 from alphazero.game.glyphs import GLYPHS
 from alphazero.game.validator import validate
@@ -167,6 +167,11 @@ def test_regions_that_one_player_encloses_are_marked():
     found = {dot.cell: dot.player for dot in enclosed([*stones, Piece(2, 1), Piece(10, 1)], 3, 4)}
     assert found == {0: 0, 3: 1, 6: 1, 7: 1, 11: 1}, "and not what both touch"
     assert enclosed([], 2, 2) == []
+
+
+def test_the_eight_images_of_a_square():
+    images = ["".join(map(str, cells)) for cells in images_of_square(2).tolist()]
+    assert images == ["0123", "0213", "2301", "1302", "1032", "2031", "3210", "3120"]
 
 
 def test_every_cell_of_a_column_means_the_column():
