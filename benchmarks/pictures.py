@@ -1,14 +1,16 @@
 """Makes the pictures of the README and the documents: `python -m benchmarks.pictures`.
 
-There is one position of every game, one Connect Four position with the visits and values of a search, and a chart of
-accuracy against minutes, drawn from the measurements in docs/data.
+There is one position of every game, one Connect Four position with the visits and values of a search, and charts of
+strength against minutes, drawn from the measurements in docs/data.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import sys
 from collections import defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ from alphazero.pages import new_figure, save_figure
 from alphazero.storage.files import atomic_write
 
 ROOT = Path(__file__).resolve().parents[1]
-MEASUREMENTS = ROOT / "docs" / "data" / "connect4_accuracy.csv"
+DATA = ROOT / "docs" / "data"
 POSITIONS = {
     "breakthrough": "c2-c3 d5-d4 b2-b3 e5-e4 d2-d3 b5-b4 c3xb4 d4xe3 f2xe3 c5xb4",
     "connect4": "44444 3 2 3 3 5 5 2 2 2",
@@ -69,7 +71,8 @@ def main(argv: list[str]) -> None:
     for name, svg in boards().items():
         atomic_write(config.folder / f"{name}.svg", svg.encode())
     draw_accuracy(config.folder / "connect4_accuracy.svg")
-    print(f"{config.folder} holds {len(POSITIONS) + 1} pictures.")
+    draw_points(config.folder / "backgammon_points.svg")
+    print(f"{config.folder} holds {len(POSITIONS) + 2} pictures.")
 
 
 def boards() -> dict[str, str]:
@@ -80,14 +83,9 @@ def boards() -> dict[str, str]:
 def draw_accuracy(path: Path) -> None:
     """The accuracy of the network against minutes of training, one line for each run."""
     curves: dict[str, list[tuple[float, float]]] = defaultdict(list)
-    with MEASUREMENTS.open(encoding="utf-8") as file:
-        for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            curves[row["run"]].append((float(row["seconds"]) / 60, 100 * float(row["accuracy"])))
-    from matplotlib import rc_context
-
-    with rc_context(LOOK):
-        figure = new_figure(8, 4)
-        axes = figure.add_subplot()
+    for row in read("connect4_accuracy.csv"):
+        curves[row["run"]].append((float(row["seconds"]) / 60, 100 * float(row["accuracy"])))
+    with chart(path) as axes:
         for (run, points), color, marker in zip(curves.items(), COLORS, "osD^", strict=True):
             axes.plot(*zip(*points, strict=True), color=color, marker=marker, label=run)
             minutes, accuracy = points[-1]
@@ -97,9 +95,40 @@ def draw_accuracy(path: Path) -> None:
             title="Connect Four: right moves of the network alone, without a search",
             xlabel="minutes of training on two cores", ylabel="accuracy, %", xlim=(0, 42), ylim=(78, 97),
         )  # fmt: skip
+        axes.legend(loc="lower right", frameon=False)
+
+
+def draw_points(path: Path) -> None:
+    """The points a game against gnubg at 0 plies, with 95% intervals, against minutes of training."""
+    rows = [[float(number) for number in row.values()] for row in read("backgammon_gnubg.csv")]
+    minutes, _, points, half = zip(*rows, strict=True)
+    with chart(path) as axes:
+        axes.errorbar(minutes, points, half, color=COLORS[0], marker="o", elinewidth=1, capsize=4)
+        axes.axhline(0, color=COLORS[1])
+        axes.annotate("as strong as GNU Backgammon at 0 plies", (0, 0.05), color=COLORS[1])
+        axes.set(
+            title="Backgammon: points a game with 100 simulations, with 95% intervals",
+            xlabel="minutes of training on one core", ylabel="points a game", ylim=(-1.7, 0.3),
+        )  # fmt: skip
+
+
+def read(name: str) -> list[dict[str, str]]:
+    """The rows of a table in docs/data."""
+    with (DATA / name).open(encoding="utf-8") as file:
+        return list(csv.DictReader(line for line in file if not line.startswith("#")))
+
+
+@contextlib.contextmanager
+def chart(path: Path) -> Iterator[Any]:
+    """Gives the axes of a chart, and writes it afterwards."""
+    from matplotlib import rc_context
+
+    with rc_context(LOOK):
+        figure = new_figure(8, 4)
+        axes = figure.add_subplot()
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.2)
-        axes.legend(loc="lower right", frameon=False)
+        yield axes
         save_figure(figure, path)
 
 
@@ -111,7 +140,7 @@ LOOK: dict[Any, object] = {
     "font.family": "sans-serif", "font.size": 12, "grid.color": TEXT, "legend.labelcolor": TEXT, "lines.linewidth": 2.5,
     "savefig.facecolor": PANEL, "svg.fonttype": "none", "text.color": TEXT, "xtick.color": TEXT, "ytick.color": TEXT,
 }  # fmt: skip
-"""The chart has the colours of the boards, so it suits light and dark pages."""
+"""Charts have the colours of the boards, so they suit light and dark pages."""
 
 
 if __name__ == "__main__":

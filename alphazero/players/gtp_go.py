@@ -97,6 +97,8 @@ def with_handicap(start: Position, points: Mapping[int, str], vertices: Sequence
 
 def positions_in_file(game: Game, words: list[str]) -> list[Position]:
     """All positions of the game in a file of SGF, the words of whose name these are, up to before a move's number."""
+    if not words:
+        raise Refused("loadsgf takes a file")
     number = int(words[-1][:9]) if len(words) > 1 and words[-1].isdecimal() else None
     records = sgf.read(read_bytes(" ".join(words if number is None else words[:-1]), MOST_BYTES))
     if not records or records[0].game != game.name:

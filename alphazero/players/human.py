@@ -124,6 +124,9 @@ class HumanPlayer(FollowingPlayer):
             print(f"{self._oracle.too_far(position)}; type hint to ask a search.")
 
     def _save(self, position: Position, game: int, rest: str) -> None:
+        if not rest:
+            print("save takes the name of a new file, as in save game.jsonl")
+            return
         file = Path(rest.strip("\"'"))  # as a shell takes a name
         check_output_file("save", file)
         if not may_write(file):

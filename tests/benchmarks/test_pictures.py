@@ -29,3 +29,11 @@ def test_the_chart_has_a_line_for_each_run(tmp_path: Path):
         words = [element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")]
         assert {"quick, AVX2", "standard, AVX2", "smaller net, AVX2", "standard, AMX"} <= set(words)
         assert {"90.3%", "91.8%", "92.8%", "95.4%"} <= set(words)
+
+
+def test_the_chart_of_backgammon_says_what_it_shows(tmp_path: Path):
+    pytest.importorskip("matplotlib")
+    pictures.draw_points(tmp_path / "chart.svg")
+    for path in (tmp_path / "chart.svg", FOLDER / "backgammon_points.svg"):
+        words = {element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")}
+        assert {"points a game", "minutes of training on one core", "as strong as GNU Backgammon at 0 plies"} <= words

@@ -344,6 +344,7 @@ def test_a_file_of_sgf_is_loaded(tmp_path):
     file, talk = tmp_path / "a game.sgf", Talk("go9", "random")
     file.write_text("(;GM[1]SZ[9]AB[cc][gg];W[ee];B[dd](;W[ff])(;W[aa]))")
     assert talk(f"loadsgf {file}") == "= \n\n" and talk.server.position.ply == 3
+    assert talk("loadsgf") == "? loadsgf takes a file\n\n"
     assert talk(f"loadsgf {file} 3") == "= \n\n" and talk.server.position.ply == 2
     assert talk("undo") == talk("undo") == "= \n\n" and str(talk.server.position).count("X") == 2
     assert talk(f"loadsgf {file} 1") == "= \n\n" and talk.server.position.ply == 0

@@ -213,7 +213,8 @@ def test_a_game_is_saved_and_can_be_stepped_through(types, capsys, tmp_path):
     types("save", f"save {tmp_path / 'none' / 'x'}", f"save {file}", "c3")
     assert player.choose(TIC_TAC_TOE.game.position("a1 b2 b1"), 3) == 8
     shown = capsys.readouterr().out
-    assert shown.count("save takes a file in a folder that exists") == 2
+    assert "save takes the name of a new file, as in save game.jsonl" in shown
+    assert shown.count("save takes a file in a folder that exists") == 1
     (record,) = read_records(file)
     assert record.contestants == ("greedy", "human") and record.moves == ("a1", "b2", "b1") and record.result == "*"
     assert record.number == 3 and record.seed == 1
