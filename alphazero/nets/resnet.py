@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -15,7 +14,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import Game
 from alphazero.nets.devices import usual_torch
 from alphazero.nets.norm_relu import norm_relu
-from alphazero.nets.torch_net import TorchNet
+from alphazero.nets.torch_net import TorchNet, widen
 from alphazero.settings import check_ranges, config_from_dict
 
 
@@ -199,15 +198,8 @@ class ResNet(nn.Module):
         added = {_layer(name) for name in mine.keys() - smaller.keys()}
         if not smaller.keys() <= mine.keys() or not added.isdisjoint(map(_layer, smaller)):
             return False
-        for name, weights in smaller.items():
-            large, small = mine[name].shape, weights.shape  # inputs and outputs may be more, filters have one size
-            if len(large) != len(small) or large[2:] != small[2:] or any(map(operator.lt, large, small)):
-                return False
-        for name, weights in smaller.items():
-            if weights.ndim > 1:
-                outputs = 1 if name.startswith("lines.to_") else 0
-                mine[name].narrow(outputs, 0, weights.shape[outputs]).zero_()
-            mine[name][tuple(slice(length) for length in weights.shape)] = weights
+        if not widen(mine, smaller, outputs_second=("lines.to_",)):
+            return False
         for name in added:
             layer = self.get_submodule(name)
             assert isinstance(layer, Block | Lines)

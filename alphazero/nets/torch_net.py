@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 import math
+import operator
 import os
 import re
 import time
@@ -286,6 +287,25 @@ def fastest(
                 del asks[library]
             times[library] = min(times[library], time.perf_counter() - begin)
     return min(asks, key=lambda library: times[library])
+
+
+@torch.no_grad()
+def widen(mine: Mapping[str, Tensor], smaller: Mapping[str, Tensor], outputs_second: tuple[str, ...] = ()) -> bool:
+    """Writes a smaller network's weights into those of a larger one, which then answers alike (Chen et al. 2016).
+
+    What was there listens to new inputs with weight zero. Weights have their outputs first, but for names that begin
+    with one of `outputs_second`. Returns False, and changes nothing, where something of the smaller one is larger.
+    """
+    for name, weights in smaller.items():
+        large, small = mine[name].shape, weights.shape  # inputs and outputs may be more, filters have one size
+        if len(large) != len(small) or large[2:] != small[2:] or any(map(operator.lt, large, small)):
+            return False
+    for name, weights in smaller.items():
+        if weights.ndim > 1:
+            outputs = 1 if name.startswith(outputs_second) else 0
+            mine[name].narrow(outputs, 0, weights.shape[outputs]).zero_()
+        mine[name][tuple(slice(length) for length in weights.shape)] = weights
+    return True
 
 
 class TorchCudaEvaluator(CudaEvaluator):

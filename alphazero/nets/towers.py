@@ -16,7 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from alphazero.game import Game
-from alphazero.nets.torch_net import TorchNet
+from alphazero.nets.torch_net import TorchNet, widen
 from alphazero.settings import check_ranges, config_from_dict
 
 
@@ -47,6 +47,11 @@ class Towers(nn.Module):
         self.policy = nn.Linear(config.policy_units, game.num_actions)
         for parameter in (*self.policy.parameters(), *self.value.parameters()):
             nn.init.zeros_(parameter)
+
+    def grow_from(self, smaller: Mapping[str, Tensor]) -> bool:
+        """Takes over the weights of towers that are nowhere larger, and answers alike; returns whether it could."""
+        mine = self.state_dict()
+        return mine.keys() == smaller.keys() and widen(mine, smaller)
 
     def forward(self, observations: Tensor) -> tuple[Tensor, Tensor]:
         x = observations.flatten(1)

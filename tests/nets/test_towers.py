@@ -33,3 +33,18 @@ def test_the_sizes_are_checked():
     with pytest.raises(InvalidSetting, match="value_units must lie"):
         make_net(GAME, {"value_units": 1})
     assert make_net(GAME, {"value_units": 8, "policy_units": 4}).module.second.out_features == 4
+
+
+@pytest.mark.parametrize("larger, can", [((12, 4), True), ((8, 9), True), ((12, 9), True), ((12, 3), False)])
+def test_towers_that_have_grown_answer_as_before(larger, can):
+    torch.manual_seed(0)
+    small = make_net(GAME, {"value_units": 8, "policy_units": 4})
+    large = make_net(GAME, {"value_units": larger[0], "policy_units": larger[1]})
+    for parameter in (*small.module.parameters(), *large.module.parameters()):
+        torch.nn.init.normal_(parameter, std=0.1)
+    planes = torch.from_numpy(np.stack([GAME.position("31").observation]))
+    before, given = large.module(planes), small.module(planes)
+    assert large.grow_from(small) is can
+    for own, mine, other in zip(before, large.module(planes), given, strict=True):
+        torch.testing.assert_close(mine, other if can else own)
+        assert (own - other).abs().max() > 0.01
