@@ -10,6 +10,7 @@ from alphazero.search.selection import edges_of, prior_of
 from alphazero.search.tree import (
     BETWEEN,
     ONE,
+    PENDING,
     ROOT,
     SURE,
     UNPROVEN,
@@ -19,6 +20,9 @@ from alphazero.search.tree import (
     rounded_product,
     set_known,
 )
+
+EQUAL = np.float32(0.02)
+"""Values of a player's actions that differ by less count as equal in a game for more than two."""
 
 
 @inlined
@@ -213,9 +217,48 @@ def weigh_seats(tree, b, node, player, settings):
             mean = seat_mean(tree, b, tree.child[best], seat)
             total = tree.seat_values[b, node, seat] + rounded_product(np.float32(most), mean)
             mass = np.float32(1 + most)
-        grown = rounded_product(tree.node_visits[b, node], total / mass)
-        tree.gains[b, seat] += grown - tree.seat_sums[b, node, seat]
-        tree.seat_sums[b, node, seat] = grown
+        set_mean(tree, b, node, seat, total / mass)
+
+
+@inlined
+def is_seen(tree, b, edge):
+    """Something is known of what lies below an edge: a search gave it a value."""
+    child = tree.child[edge]
+    return child != UNVISITED and tree.proven[b, child] != PENDING
+
+
+@inlined
+def weigh_equals(tree, b, node, player):
+    """The mean of the actions that are best for `player`, who draws lots among them: `gains` as in `weigh_seats`.
+
+    Those not seen yet count as the node's own evaluation. The mean of all visits would follow the actions that the
+    search looked at first, and so spoil exact values.
+    """
+    own, best, unseen = tree.seat_values[b, node, player], np.float32(-np.inf), 0
+    for edge in edges_of(tree, b, node):
+        if is_seen(tree, b, edge):
+            best = max(best, seat_mean(tree, b, tree.child[edge], player))
+        else:
+            unseen += 1
+    if unseen > 0:
+        best = max(best, own)
+    if own < best - EQUAL:
+        unseen = 0
+    for seat in range(tree.gains.shape[1]):
+        total, count = rounded_product(np.float32(unseen), tree.seat_values[b, node, seat]), unseen
+        for edge in edges_of(tree, b, node):
+            if is_seen(tree, b, edge) and seat_mean(tree, b, tree.child[edge], player) >= best - EQUAL:
+                total += seat_mean(tree, b, tree.child[edge], seat)
+                count += 1
+        set_mean(tree, b, node, seat, total / np.float32(count))
+
+
+@inlined
+def set_mean(tree, b, node, seat, mean):
+    """Makes `mean` the value of a node for one player; what its sum has grown by is added to `gains`."""
+    grown = rounded_product(tree.node_visits[b, node], mean)
+    tree.gains[b, seat] += grown - tree.seat_sums[b, node, seat]
+    tree.seat_sums[b, node, seat] = grown
 
 
 @inlined
@@ -237,20 +280,21 @@ def backup_seats(tree, b, leaf, settings):
             add_visit(tree, b, parent, edge, gains[own])
         for seat in range(len(gains)):
             tree.seat_sums[b, parent, seat] += gains[seat]
-        exact = settings.prove and tree.proven[b, node] == BETWEEN  # perhaps by another walk under way at the same time
-        if exact:
+        if settings.prove and tree.proven[b, node] == BETWEEN:  # perhaps by another walk under way at the same time
             value = tree.seat_values[b, node, own]
             tree.q[edge] = value
             if value >= ONE and player < DIE:
                 set_known(tree, edge, 1)
                 tree.q[edge] = SURE
-            exact = settle_seats(tree, b, parent, player)
-            if exact:
+            if settle_seats(tree, b, parent, player):
                 tree.proven[b, parent] = BETWEEN
                 for seat in range(len(gains)):
                     gains[seat] = tree.seat_values[b, parent, seat]
-        if settings.dice and not exact:
-            weigh_seats(tree, b, parent, player, settings)
+        if tree.proven[b, parent] != BETWEEN:
+            if settings.dice:
+                weigh_seats(tree, b, parent, player, settings)
+            else:
+                weigh_equals(tree, b, parent, player)
             tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
         node = parent
 

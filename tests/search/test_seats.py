@@ -185,8 +185,9 @@ class SeatsSearch(DiceSearch):
                 exact = self.known(parent)
                 if exact is not None:
                     parent.raw, parent.proven, gain = exact, "known", exact
-            if parent.position.game.num_outcomes and not (self.config.prove and parent.proven):
-                parent.sums = parent.visits * self.weighed(parent)
+            if not (self.config.prove and parent.proven):
+                weigh = self.weighed if parent.position.game.num_outcomes else self.drawn
+                parent.sums = parent.visits * weigh(parent)
                 gain = parent.sums - before
                 parent.value_sum = parent.sums[player]
             node = parent
@@ -224,10 +225,23 @@ class SeatsSearch(DiceSearch):
         best = max(seen, key=lambda edge: (edge.visits, edge.q))
         return (node.raw + F(best.visits) * self.mean(best.child)) / F(1 + best.visits)
 
+    def drawn(self, node: Node) -> np.ndarray:
+        """The player draws lots among the best, and knows of what was not evaluated no more than of the node itself."""
+        edges, player = node.edges.values(), node.position.to_play
+        seen = [self.mean(edge.child) for edge in edges if edge.child is not None and edge.visits > edge.under_way]
+        unseen = len(edges) - len(seen)
+        least = max(lot[player] for lot in seen + [node.raw] * (unseen > 0)) - F(0.02)
+        unseen = unseen if node.raw[player] >= least else 0
+        best = [lot for lot in seen if lot[player] >= least]
+        total = F(unseen) * node.raw
+        for lot in best:
+            total = total + lot
+        return total / F(unseen + len(best))
+
     def values(self) -> np.ndarray:
         """First the mover's."""
-        found = self.mean(self.root)
-        if self.config.gumbel_actions and not self.root.proven:
+        found, halves = self.mean(self.root), self.config.gumbel_actions and self.root.position.game.num_outcomes
+        if halves and not self.root.proven:
             policy, seen = self.policy(), [a for a, edge in self.root.edges.items() if edge.visits]
             mass = sum(policy[action] for action in seen)
             if mass:
@@ -333,6 +347,38 @@ def test_several_leaves_and_kept_subtrees_are_those_of_the_plain_search(game: Ga
         actions[trees] = found.actions
         for row in trees:
             roots[row].move(int(actions[row]))
+
+
+def exact(position: Position, known: dict[bytes, np.ndarray]) -> np.ndarray:
+    """The results of all players, the mover's first, if all draw lots among their best actions."""
+    key = position.state.tobytes()
+    if key not in known:
+        if position.terminal:
+            known[key] = np.roll(np.array(position.results, np.float64), -position.to_play)
+        else:
+            children = [np.roll(exact(position.play(action), known), 1) for action in position.legal_actions]
+            best = max(child[0] for child in children)
+            known[key] = np.mean([child for child in children if child[0] > best - 1e-9], axis=0)
+    return known[key]
+
+
+@pytest.mark.parametrize("actions", [0, 15], ids=["puct", "gumbel"])
+def test_exact_values_of_the_leaves_stay_exact(actions: int):
+    """However often the search looks at some of a player's equal actions, and however unlikely it holds the others."""
+    known: dict[bytes, np.ndarray] = {}
+    tried = [at for at in some_positions(MO, 3000) if at.ply == 8 and not at.terminal][:30]
+    roots = [exact(at, known) for at in tried]
+
+    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return planted_by(1)(states, legal_masks)[0], np.array([known[state.tobytes()] for state in states], F)
+
+    config = replace(BASE, num_simulations=300, gumbel_actions=actions, gumbel_value_scale=10.0, prove=False)
+    states, zeros = np.array([at.state for at in tried]), np.zeros(len(tried), np.int64)
+    found = Search(Kernels(MO), config, evaluate, len(tried)).run(states, zeros, zeros)
+    wrong = [at for at, action in zip(tried, found.actions, strict=True)
+             if exact(at.play(int(action)), known)[-1] < exact(at, known)[0] - 1e-6]  # fmt: skip
+    assert len(tried) == 30 and not wrong
+    assert np.abs(found.values - roots).max() < 0.05
 
 
 def test_random_playouts_end_with_the_results_from_the_mover_on():
