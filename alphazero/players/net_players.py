@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Callable, Sequence
@@ -169,6 +170,7 @@ def _interruptible(evaluate: Evaluate | CudaEvaluator, interrupted: threading.Ev
     if isinstance(evaluate, CudaEvaluator):  # a search on the GPU is short
         return evaluate
 
+    @functools.wraps(evaluate, updated=())
     def ask(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         if interrupted.is_set() or interruption.asked():
             raise Stopped

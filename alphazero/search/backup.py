@@ -293,9 +293,10 @@ def backup_seats(tree, b, leaf, settings):
         if tree.proven[b, parent] != BETWEEN:
             if settings.dice:
                 weigh_seats(tree, b, parent, player, settings)
-            else:
+                tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
+            if settings.lots:
                 weigh_equals(tree, b, parent, player)
-            tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
+                tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
         node = parent
 
 

@@ -33,7 +33,7 @@ class CudaSearch:
         self._simulations_left = 0
         settings = config.settings_for(kernels.game)
         self._settings = settings._replace(
-            dice=bool(settings.dice), alone=bool(settings.alone), seats=bool(settings.seats)
+            dice=bool(settings.dice), alone=bool(settings.alone), seats=bool(settings.seats), lots=bool(settings.lots)
         )
         try:
             self.tree, self.buffers = room_for(kernels, config, num_trees, self._memory)

@@ -8,6 +8,7 @@ kept. Raises NetError for answers of other shapes, EvaluationError for others.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +20,7 @@ from alphazero.game import Game
 from alphazero.game.kernels import Kernels
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import CheckedFunction, Evaluator
+from alphazero.search.rollouts import Playouts
 from alphazero.search.tree import PENDING, KernelSettings, LeafAnswers, Tree, make_step, make_tree, room_of, tree_for
 from alphazero.settings import check_ranges
 
@@ -104,12 +106,16 @@ class SearchConfig:
             dice=None,
             alone=None,
             seats=None,
+            lots=None,
             points_word=-1,
             value_of_point=np.float32(0.0),
         )
 
-    def settings_for(self, game: Game) -> KernelSettings:
-        """`kernel_settings` for a game; raises InvalidSetting for what a search with dice, or for one, cannot do."""
+    def settings_for(self, game: Game, by_chance: bool = False) -> KernelSettings:
+        """`kernel_settings` for a game; raises InvalidSetting for what a search with dice, or for one, cannot do.
+
+        Where values are results `by_chance`, as of random games, only means of many tell which actions are equal.
+        """
         if (game.num_outcomes or game.num_players == 1) and (self.keeps_subtree or self.leaves_per_step > 1):
             kind = "has dice" if game.num_outcomes else "is for one player"
             raise InvalidSetting(f"the search of {game.name}, which {kind}, keeps no subtree and takes a leaf a step")
@@ -118,6 +124,7 @@ class SearchConfig:
             dice=True if dice else None,
             alone=alone if dice or alone else None,  # all games with dice share their code
             seats=True if game.value_shape else None,
+            lots=True if game.value_shape and not dice and not by_chance else None,
             points_word=-1 if game.points_word is None else game.points_word,
             value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )
@@ -163,7 +170,7 @@ class Search:
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate, num_trees: int, seed: int = 0):
         self.kernels, self.config, self.seed = kernels, config, seed
         self.evaluate: Evaluate = evaluate if isinstance(evaluate, Evaluator) else CheckedFunction(kernels, evaluate)
-        game, settings = kernels.game, config.settings_for(kernels.game)
+        game, settings = kernels.game, config.settings_for(kernels.game, isinstance(inspect.unwrap(evaluate), Playouts))
         num_nodes = 1 + (config.num_nodes - 1) * room_of(game)[0]
         tree = tree_for(game, num_trees, num_nodes)
         self._step = make_step(tree, settings, game.num_actions, game.num_outcomes)

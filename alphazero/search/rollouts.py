@@ -56,15 +56,16 @@ def _roll_out(states, seed, state, legal_mask, probabilities, outcomes, values):
             values[i, seats - 1] = turned
 
 
-def playouts(kernels: Kernels, seed: int):
+class Playouts:
     """An `evaluate` for the search: equal priors, and the result of one random game as the value."""
-    kernel = kernels.bind(_roll_out, _play_at_random)
 
-    def evaluate(states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        game = kernels.game
+    def __init__(self, kernels: Kernels, seed: int):
+        self._game, self._seed = kernels.game, seed
+        self._kernel = kernels.bind(_roll_out, _play_at_random)
+
+    def __call__(self, states: np.ndarray, legal_masks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        game = self._game
         values = np.empty((len(states), game.num_values), np.float32)
         state, mask = np.empty(game.state_words, np.uint64), np.empty(game.num_actions, bool)
-        kernel(states, seed, state, mask, np.empty(game.num_outcomes), np.empty(0, np.int64), values)
+        self._kernel(states, self._seed, state, mask, np.empty(game.num_outcomes), np.empty(0, np.int64), values)
         return legal_masks.astype(np.float32), values.reshape(-1, *game.value_shape)
-
-    return evaluate

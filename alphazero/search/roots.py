@@ -286,11 +286,11 @@ def give_to_actions(tree, b, row, other):
 def read_seats(tree, b, settings, policy, values):
     """Writes the root's value for each player, first that of the mover, into `values float32[S]`.
 
-    With dice and sequential halving it is the mean of the visited actions by the improved policy.
+    With sequential halving it is the mean of the visited actions by the improved policy, unless players draw lots.
     """
-    mass, halves = ZERO, False
-    if settings.dice:
-        halves = settings.max_considered > 0 and tree.proven[b, ROOT] != BETWEEN
+    mass, halves = ZERO, settings.max_considered > 0 and tree.proven[b, ROOT] != BETWEEN
+    if settings.lots:
+        halves = False
     first = tree.first_edge[b, ROOT]
     for i in range(len(policy)):
         if tree.visits[first + EDGE * i] > 0:

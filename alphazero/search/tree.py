@@ -96,6 +96,7 @@ class KernelSettings(NamedTuple):
     dice: bool | None  # the game has some
     alone: bool | None  # it is for one: values have no natural scale, and are those of the points from the root on
     seats: bool | None  # it is for more than two: see `Tree.seat_values`
+    lots: bool | None  # there players draw lots among equal actions, see `backup.weigh_equals`; else the mean of visits
     points_word: int  # of the states, or -1: see `Game`
     value_of_point: np.float32
 

@@ -41,7 +41,7 @@ def _settings():
         LEARNED.leaves_per_step, LEARNED.c_puct, LEARNED.fpu_reduction, scratch().considered[0], LEARNED.visit_offset,
         LEARNED.value_scale, LEARNED.prior_exponent, LEARNED.root_prior_exponent, LEARNED.noise_fraction,
         LEARNED.noise_total, LEARNED.draws_gumbel, LEARNED.prove, LEARNED.dice, LEARNED.alone, LEARNED.seats,
-        LEARNED.points_word, LEARNED.value_of_point,
+        LEARNED.lots, LEARNED.points_word, LEARNED.value_of_point,
     )  # fmt: skip
 
 
@@ -120,7 +120,7 @@ class Baselines(NamedTuple):
 
 
 def _evaluate_by_playout(state, legal_mask, priors, values):
-    """Equal weights, and the result of one random game, as `search.rollouts.playouts`."""
+    """Equal weights, and the result of one random game, as `search.rollouts.Playouts`."""
     own = baselines()
     for word in range(len(state)):
         own.states[0, word] = state[word]
@@ -172,7 +172,7 @@ def add_baselines(builder: ModuleBuilder) -> None:
         builder.bind(_go_down, _search_alpha_beta, _action_values, find_means=_find_values)
     builder.add("choose_greedy", _choose_greedy, types.int32, types.int32)
     builder.add("choose_random", _choose_random, types.int32, types.int32)
-    builder.name(LEARNED=replace(PLAY, leaves_per_step=1).settings_for(builder.game))
+    builder.name(LEARNED=replace(PLAY, leaves_per_step=1).settings_for(builder.game, by_chance=True))
     builder.bind(_settings, evaluate=_evaluate_by_playout, open_tree=open_tree)
     _add_search(builder, "playouts")
     builder.add("choose_playouts", _choose, types.int32, types.int32)

@@ -35,7 +35,7 @@ from alphazero.players.contestants import (
 from alphazero.players.player import Player
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Evaluate, SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from alphazero.storage.manifest import generations_of
 from alphazero.web.message import Question
 
@@ -179,7 +179,7 @@ class Seat:
             raise InputError(f"{self.title} does not search, so it cannot analyse: choose a net or mcts")
         kernels = kernels_of(self.loaded.game)
         if (net := self.net(generation)) is None:
-            return playouts(kernels, 0), PLAY
+            return Playouts(kernels, 0), PLAY
         return Evaluator(kernels, net, CACHE_SIZE, sees_wins=True), search_of(net, self.title)
 
     def as_fields(self) -> dict[str, Any]:

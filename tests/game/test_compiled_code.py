@@ -14,7 +14,7 @@ from numba import njit
 
 from alphazero.game import Game, Rules
 from alphazero.game.kernels import Kernels, kernel, of_fixed_types
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from tests.game.fresh_python import run_python
 
 # --- games that numba cannot compile ---
@@ -115,7 +115,7 @@ def everything(kernels: Kernels) -> list[np.ndarray]:
     count = kernels.advance(*written)
     starts = np.array([[5], [4], [3], [2]], np.uint64)
     masks = kernels.describe_all(starts)[0]
-    return [*results, *written, np.array(count), *playouts(kernels, seed=1)(starts, masks)]
+    return [*results, *written, np.array(count), *Playouts(kernels, seed=1)(starts, masks)]
 
 
 NOT_FOR_NUMBA: dict[str, dict[str, Callable[..., Any]]] = {

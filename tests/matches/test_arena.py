@@ -18,7 +18,7 @@ from alphazero.players.baselines import GreedyPlayer, MinimaxPlayer, RandomPlaye
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack, Temperature
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from tests.game.double_move_game import DoubleMove
 
 TIC_TAC_TOE, CONNECT_4, DOUBLE_MOVE = registry.load("tictactoe").game, registry.load("connect4").game, DoubleMove()
@@ -171,7 +171,7 @@ def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
     def play(seed):
         config = SearchConfig(num_simulations=30, noise_fraction=0.0)
         search = SearchPlayer(
-            "mcts", kernels, [playouts(kernels, seed)] * 2, config, seed, temperature=Temperature(0.5)
+            "mcts", kernels, [Playouts(kernels, seed)] * 2, config, seed, temperature=Temperature(0.5)
         )
         return Arena(kernels, search, GreedyPlayer(kernels, seed), 12, seed).play().actions
 

@@ -10,7 +10,7 @@ from alphazero.matches.judge import Labelled
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from games.connect4.solver import GAME, NO_SCORE
 from tests.games.connect4_positions import late_positions, plies_of
 
@@ -39,7 +39,7 @@ def net_players(threads: int) -> list[Player]:
         SearchPlayer("search", KERNELS, evaluators, config, 1),
         SearchPlayer("drawn", KERNELS, evaluators, config, 1, temperature=Temperature(1.0)),
         SearchPlayer("gumbel", KERNELS, evaluators, gumbel, 1),
-        SearchPlayer("playouts", KERNELS, [playouts(KERNELS, 1)] * threads, config, 1),
+        SearchPlayer("playouts", KERNELS, [Playouts(KERNELS, 1)] * threads, config, 1),
     ]
 
 

@@ -20,7 +20,7 @@ from alphazero.players.contestants import make_player
 from alphazero.players.net_players import PolicyPlayer, SearchPlayer
 from alphazero.players.player import Player, Temperature
 from alphazero.search.mcts import SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from tests.game.double_move_game import DoubleMove
 
 GAMES = {name: registry.load(name).game for name in ("tictactoe", "connect4")} | {"double_move": DoubleMove()}
@@ -87,7 +87,7 @@ def test_minimax_refuses_a_depth_out_of_range(depth):
 )
 def test_greedy_and_search_take_a_win_or_the_only_block(name, text, action):
     position, kernels = GAMES[name].position(text), KERNELS[name]
-    search = SearchPlayer("mcts", kernels, [playouts(kernels, 1)], CONFIG, seed=1)
+    search = SearchPlayer("mcts", kernels, [Playouts(kernels, 1)], CONFIG, seed=1)
     for player in (GreedyPlayer(kernels, 1), search):
         assert set(select(player, [position] * 20)) == {position.parse(action)}
 
@@ -101,7 +101,7 @@ def test_random_takes_every_legal_action_equally_often():
 
 def make_players(name: str, seed: int) -> list[Player]:
     kernels = KERNELS[name]
-    evaluate = playouts(kernels, seed)
+    evaluate = Playouts(kernels, seed)
     return [
         RandomPlayer(kernels, seed),
         GreedyPlayer(kernels, seed),
@@ -203,7 +203,7 @@ def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
 def test_sequential_halving_plays_its_winner():
     config = SearchConfig(num_simulations=32, gumbel_actions=7, noise_fraction=0.0)
     position, kernels = GAMES["connect4"].position("1 2 1 2 1 2"), KERNELS["connect4"]
-    assert select(SearchPlayer("mcts", kernels, [playouts(kernels, 1)], config, 1), [position]) == [0]
+    assert select(SearchPlayer("mcts", kernels, [Playouts(kernels, 1)], config, 1), [position]) == [0]
     # with Gumbel noise the winner varies, though the improved policy always likes the same action best
     noisy = SearchConfig(num_simulations=8, gumbel_actions=2, noise_fraction=0.25)
     player = SearchPlayer("mcts", kernels, [planted([5] + [1] * 6)], noisy, seed=1)

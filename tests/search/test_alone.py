@@ -13,7 +13,7 @@ from alphazero.errors import InvalidSetting
 from alphazero.game import Game, Position, Rules, Score
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import QUIET, Search, SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from tests.search.dense import dense
 from tests.search.reference_search import Node, compare_trees
 from tests.search.searches import BASE, finish
@@ -185,7 +185,7 @@ def test_equal_gains_leave_the_choice_to_the_prior_at_first():
 
 def test_a_playout_counts_the_points_from_its_start_on():
     at = CLIMB.position("0 0 0 0 0")  # five points; one turn to go, and both lives
-    _, values = playouts(Kernels(CLIMB), 0)(np.tile(at.state, (200, 1)), np.ones((200, 2), bool))
+    _, values = Playouts(Kernels(CLIMB), 0)(np.tile(at.state, (200, 1)), np.ones((200, 2), bool))
     assert set(np.round(values * SIZE).tolist()) <= {2.0, 5.0, 6.0, 7.0}
 
 

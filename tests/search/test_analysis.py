@@ -14,7 +14,7 @@ from alphazero.players.contestants import make_player
 from alphazero.search.analysis import LEAVES, Analysis, Found, search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from tests.search.dense import dense
 from tests.search.reference_search import random_positions
 from tests.search.searches import ThreadedNet
@@ -38,7 +38,7 @@ def test_the_visits_are_those_of_the_search():
     config = SearchConfig(num_simulations=200, noise_fraction=0.0)
     kernels = Kernels(CONNECT_4.game)
     zero = np.zeros(1, np.int64)
-    found = Search(kernels, config, playouts(kernels, 1), 1).run(position.state[None].copy(), zero, zero + position.ply)
+    found = Search(kernels, config, Playouts(kernels, 1), 1).run(position.state[None].copy(), zero, zero + position.ply)
     assert {line.action: line.visits for line in lines} == {
         action: count for action, count in enumerate(found.visit_counts[0].tolist()) if count
     }
@@ -128,7 +128,7 @@ def test_a_found_result_agrees_with_itself_and_the_rules():
 
 def test_a_win_is_proven_with_its_line():
     position = CONNECT_4.game.position("4 4 5 5")
-    found = search_position(position, playouts(Kernels(CONNECT_4.game), 1), simulations=2000)
+    found = search_position(position, Playouts(Kernels(CONNECT_4.game), 1), simulations=2000)
     assert found.proven and found.value == 1.0 and found.best in (2, 5)
     final = played(position, found.line)
     assert final.terminal and final.outcome == 1
@@ -235,7 +235,7 @@ def test_each_player_has_a_value_also_in_a_tree_that_follows_the_game():
     player = make_player("mcts:300", mo, seed=1, threads=1)
     analysis = player.analysis()
     analysis.run(start)
-    found = search_position(start, playouts(kernels_of(mo.game), 0), 300)
+    found = search_position(start, Playouts(kernels_of(mo.game), 0), 300)
     assert len(found.values) == 3 and found.value == found.values[1]
     for position in (start, start.play(9), start.play(9).play(3)):
         analysis.run(position)  # the tree is kept

@@ -11,7 +11,7 @@ from alphazero.catalogue import registry
 from alphazero.game import Game, Position, Rules
 from alphazero.game.kernels import Kernels
 from alphazero.search.mcts import Evaluate, Search, SearchConfig
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from alphazero.search.tree import BETWEEN, UNPROVEN
 from tests.search.dense import dense
 from tests.search.reference_search import SURE, Node, _hash
@@ -137,6 +137,11 @@ def planted_seats(game: Game, salt: int = 0) -> Evaluate:
 class SeatsSearch(DiceSearch):
     """Each node has a vector of sums, the first player's number first; what is known exactly is a vector, too."""
 
+    @property
+    def by_chance(self) -> bool:
+        """Without dice the value of a node is the mean of its visits, as evaluations are results of random games."""
+        return isinstance(self.evaluate, Playouts)
+
     def _ask(self, nodes: list[Node]) -> None:
         super()._ask([])
         for node in nodes:
@@ -185,8 +190,9 @@ class SeatsSearch(DiceSearch):
                 exact = self.known(parent)
                 if exact is not None:
                     parent.raw, parent.proven, gain = exact, "known", exact
-            if not (self.config.prove and parent.proven):
-                weigh = self.weighed if parent.position.game.num_outcomes else self.drawn
+            dice = parent.position.game.num_outcomes
+            if not ((self.config.prove and parent.proven) or (self.by_chance and not dice)):
+                weigh = self.weighed if dice else self.drawn
                 parent.sums = parent.visits * weigh(parent)
                 gain = parent.sums - before
                 parent.value_sum = parent.sums[player]
@@ -240,7 +246,8 @@ class SeatsSearch(DiceSearch):
 
     def values(self) -> np.ndarray:
         """First the mover's."""
-        found, halves = self.mean(self.root), self.config.gumbel_actions and self.root.position.game.num_outcomes
+        means = self.by_chance or self.root.position.game.num_outcomes
+        found, halves = self.mean(self.root), self.config.gumbel_actions and means
         if halves and not self.root.proven:
             policy, seen = self.policy(), [a for a, edge in self.root.edges.items() if edge.visits]
             mass = sum(policy[action] for action in seen)
@@ -286,6 +293,22 @@ WITHOUT_DICE = {
     "leaves in flight": replace(BASE, num_simulations=60, leaves_per_step=4),
     "kept subtrees": replace(BASE, num_simulations=60, reuse_subtree=True),
 }
+
+
+@pytest.mark.parametrize("name", ["puct", "gumbel"])
+def test_a_search_by_random_games_takes_the_mean_of_all_visits(name: str):
+    """The best of results by chance would be the luckiest."""
+    config, tried, kernels = CONFIGS[name], late_positions(MO, 6), Kernels(MO)
+    evaluate, plies = Playouts(kernels, 3), np.zeros(6, np.int64)
+    search = Search(kernels, config, evaluate, 6)
+    found = search.run(np.array([at.state for at in tried]), np.arange(6), plies)
+    for row, at in enumerate(tried):
+        root = SeatsSearch(config, evaluate)
+        root.start(at, None, dense(search.tree, row).root_gumbel[row])
+        root.run()
+        assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
+        compare_seats(search, row, root)
+        np.testing.assert_allclose(found.values[row], root.values(), atol=1e-6)
 
 
 def late_positions(game: Game, count: int) -> list[Position]:
@@ -384,7 +407,7 @@ def test_exact_values_of_the_leaves_stay_exact(actions: int):
 def test_random_playouts_end_with_the_results_from_the_mover_on():
     """From positions one ply before the end, all of whose actions end the game."""
     for game in (MO, Stroll()):
-        ask, compared = playouts(Kernels(game), 3), 0
+        ask, compared = Playouts(Kernels(game), 3), 0
         for at in late_positions(game, 200):
             children = [at.play(action) for action in at.legal_actions]
             if all(child.terminal for child in children):

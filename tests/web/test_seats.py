@@ -13,7 +13,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.game.record import parse_record
 from alphazero.search.analysis import Analysis
 from alphazero.search.mcts import QUIET
-from alphazero.search.rollouts import playouts
+from alphazero.search.rollouts import Playouts
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import question_of
 from alphazero.web.searches import Stop, review
@@ -72,7 +72,7 @@ def test_a_review_with_dice_for_four_has_values_where_a_die_is_due():
     end = game.start()
     while not end.terminal:
         end = end.play(1)  # throws the coin, which shows its second side
-    analysis = Analysis(kernels_of(game), QUIET, playouts(kernels_of(game), 0))
+    analysis = Analysis(kernels_of(game), QUIET, Playouts(kernels_of(game), 0))
     rows = [row for answer in review(end, analysis, 40, lambda at: [], Stop()) for row in answer["rows"]]
     assert all(len(row["values"]) == 4 for row in rows) and any(row.get("rolled") for row in rows)
     assert rows[-1]["values"] == list(end.results)
