@@ -1,6 +1,7 @@
 """How strong is a net at Backgammon? `python -m benchmarks.backgammon best` plays GNU Backgammon (gnubg).
 
-The games are money play without the cube, in pairs with the same dice; their points are told with a 95% interval. gnubg
+The games are money play without the cube, in pairs with the same dice; their points are told with a 95% interval. With
+`--turns 1000` gnubg says what the contestant's turns lose in place of games, which tells two nets apart sooner. gnubg
 (https://www.gnu.org/software/gnubg) is found when it is needed, run as a child, and told positions as text; nothing of
 it is part of this project. It chooses whole turns, which are played here checker by checker.
 """
@@ -64,7 +65,10 @@ new session
 set turn 1
 """
 """Both players are people, so that it waits for commands; without the Jacoby rule gammons count."""
-ANSWER = re.compile(r"^\s+1\. .*?-ply\s+(\S.*?)\s+(?:Eq\.|MWC):")
+ANSWER = re.compile(r"^\s+\d+\. .*?-ply\s+(\S.*?)\s+(?:Eq\.|MWC):\s+(\S+)")
+"""A turn, and the points that it brings."""
+TURNS_OF_A_GAME = 12
+"""Turns with a choice that are taken from each of gnubg's games."""
 Board = tuple[tuple[int, ...], tuple[int, ...]]
 """The checkers of the mover and of the other player on their places 0 to 25."""
 
@@ -152,17 +156,19 @@ class GnubgPlayer(Player):
                 raise InvalidSetting(f"{self.name} plays whole turns: ask it before the first checker of one moves")
         boards = [board_of(state) for state in states]
         questions = [(board, int(state[4]), int(state[5])) for board, state in zip(boards, states, strict=True)]
-        for state, board, turn in zip(states, boards, self.ask(questions), strict=True):
+        answers = self.ask(questions, [1] * len(questions))
+        for state, board, ((turn, _),) in zip(states, boards, answers, strict=True):
             wanted = board_after(board, turn)
             way = next((way for end, way in ways(state) if end == wanted), None)
             if way is None:
                 raise InvalidSetting(f"{self.name} answered {quote(turn)}, which is not legal in\n{board}")
             self._moves.update(way)
 
-    def ask(self, questions: list[tuple[Board, int, int]]) -> list[str]:
-        """The best turn for each board and two dice, as gnubg writes it; raises InvalidSetting if it gives none.
+    def ask(self, questions: list[tuple[Board, int, int]], counts: list[int]) -> list[list[tuple[str, str]]]:
+        """So many turns for each board and two dice, the best one first, as gnubg writes them and their points.
 
-        All are asked before the first answer is read.
+        There must be as many different ones. All are asked before the first answer is read. Raises InvalidSetting if
+        gnubg gives fewer.
         """
         if any(process.poll() is not None for process in self._processes):
             self.interrupt()
@@ -174,18 +180,18 @@ class GnubgPlayer(Player):
         limit = threading.Timer(TIMEOUT, self.interrupt)
         limit.daemon = True
         limit.start()
-        answers = [""] * len(questions)
+        answers, step = [list[tuple[str, str]]()] * len(questions), len(self._processes)
         try:
             for i, process in enumerate(self._processes):
-                asked = questions[i :: len(self._processes)]
-                _send(process, "".join(f"set board {position_id(b)}\nset dice {x} {y}\nhint 1\n" for b, x, y in asked))
+                for (board, x, y), count in zip(questions[i::step], counts[i::step], strict=True):
+                    _send(process, f"set board {position_id(board)}\nset dice {x} {y}\nhint {count}\n")
             for i, process in enumerate(self._processes):
-                answers[i :: len(self._processes)] = _read(process, len(questions[i :: len(self._processes)]))
+                answers[i::step] = [_read(process, count) for count in counts[i::step]]
         except OSError:
             pass
         finally:
             limit.cancel()
-        if not all(answers):
+        if [len(answer) for answer in answers] != counts:
             raise InvalidSetting(f"{self.name} gave no move within {TIMEOUT:g} seconds, or has ended")
         return answers
 
@@ -196,13 +202,13 @@ def _send(process: subprocess.Popen[str], commands: str) -> None:
     process.stdin.flush()
 
 
-def _read(process: subprocess.Popen[str], count: int) -> list[str]:
-    """So many answers; empty ones from where the program has ended."""
+def _read(process: subprocess.Popen[str], count: int) -> list[tuple[str, str]]:
+    """So many answers; fewer if the program ends."""
     assert process.stdout is not None
-    answers = list[str]()
+    answers = list[tuple[str, str]]()
     while len(answers) < count and (line := process.stdout.readline()):
         answers += ANSWER.findall(line)
-    return answers + [""] * (count - len(answers))
+    return answers
 
 
 def _end(process: subprocess.Popen[str]) -> None:
@@ -213,7 +219,7 @@ def _end(process: subprocess.Popen[str]) -> None:
                 pipe.close()
 
 
-def make_gnubg(plies: int) -> Player:
+def make_gnubg(plies: int) -> GnubgPlayer:
     """GNU Backgammon, from the path or where Debian has games, at so many plies; raises InvalidSetting without it."""
     program = shutil.which("gnubg", path=os.pathsep.join([os.environ.get("PATH", ""), "/usr/games"]))
     if program is None:
@@ -242,18 +248,62 @@ def interval_of(points: np.ndarray) -> tuple[float, float]:
     return float(points.mean()), float(Z_95 * pairs.std(ddof=1) / len(pairs) ** 0.5)
 
 
+def turns_of(game: Game, gnubg: GnubgPlayer, count: int, seed: int) -> list[np.ndarray]:
+    """The states, each once, from where a turn with a choice begins in games of gnubg with itself: so many at most."""
+    number = 2 * (1 + count // TURNS_OF_A_GAME)
+    rng, found = np.random.default_rng(seed), dict[bytes, np.ndarray]()
+    *_, result = Arena(kernels_of(game), gnubg, gnubg, number, seed, opening_plies=0)
+    # the two games of a pair are the same, since one program throws the same dice
+    for actions in [game for i, game in zip(result.numbers, result.actions, strict=True) if i % 2 == 0]:
+        position, begun = game.start(), list[np.ndarray]()
+        for action in actions:
+            position = position.play(action)
+            state = position.state
+            if not position.terminal and state[6] == (4 if state[4] == state[5] else 2) and len([*ways(state)]) > 1:
+                begun.append(state)
+        chosen = rng.permutation(len(begun))[:TURNS_OF_A_GAME]
+        found |= {begun[i].tobytes(): begun[i] for i in chosen}
+    return list(found.values())[:count]
+
+
+def play_turns(player: Player, states: list[np.ndarray]) -> list[Board]:
+    """The boards to which a player's turns lead, still seen by who played them."""
+    now = [state.copy() for state in states]
+    while playing := [i for i, state in enumerate(now) if state[7] == states[i][7] and not is_terminal(state)]:
+        asked = np.array([now[i] for i in playing])
+        actions = player.select_actions(asked, np.array(playing), np.zeros(len(playing), np.int64))
+        for i, action in zip(playing, actions.tolist(), strict=True):
+            step(now[i], action)
+    return [board_of(state)[::-1] for state in now]
+
+
+def lost_points(gnubg: GnubgPlayer, player: Player, states: list[np.ndarray]) -> np.ndarray:
+    """The points `float64[n]` that a player's turns from `states` lose beside the best ones, as gnubg sees them."""
+    questions = [(board_of(state), int(state[4]), int(state[5])) for state in states]
+    counts, lost = [len([*ways(state)]) for state in states], np.empty(len(states))
+    ends = play_turns(player, states)
+    for start in range(0, len(states), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        for i, answers in enumerate(gnubg.ask(questions[part], counts[part]), start):
+            points = {board_after(questions[i][0], turn): float(worth) for turn, worth in answers}
+            lost[i] = max(points.values()) - points[ends[i]]
+    return lost
+
+
 @dataclass(frozen=True)
 class Benchmark:
     """A contestant against GNU Backgammon."""
 
     contestant: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="CONTESTANT")] = "best"
-    """A net, or another contestant; a net searches unless its text says policy:NET."""
+    """A net, or another contestant; a net searches unless its text says NET@simulations=0."""
     opponent: str = "gnubg"
     """gnubg, or a contestant."""
     plies: int = 0
     """Plies that gnubg looks ahead."""
     games: int = 2000
     """Games to play."""
+    turns: int = 0
+    """Turns that gnubg judges in place of games."""
     simulations: int = 100
     """The net's simulations per ply."""
     seed: int = 0
@@ -262,7 +312,15 @@ class Benchmark:
     """Processor threads of the net."""
 
     def __post_init__(self) -> None:
-        check_ranges(self, "", plies=(0, 4), games=(4, 1_000_000), simulations=(1, 1_000_000), threads=(1, 4096))
+        check_ranges(
+            self,
+            "",
+            plies=(0, 4),
+            games=(4, 1_000_000),
+            turns=(0, 1_000_000),
+            simulations=(1, 1_000_000),
+            threads=(1, 4096),
+        )
 
 
 def main(argv: list[str]) -> None:
@@ -273,6 +331,17 @@ def main(argv: list[str]) -> None:
         return make_player(text, loaded, seed=config.seed, threads=config.threads, simulations=config.simulations)
 
     player = player_of(config.contestant)
+    if config.turns:
+        gnubg = make_gnubg(config.plies)
+        states = turns_of(loaded.game, gnubg, config.turns, config.seed)
+        lost = lost_points(gnubg, player, states)
+        half = Z_95 * lost.std(ddof=1) / len(lost) ** 0.5
+        print(f"{player.name}, {len(states)} turns with a choice, out of games of {gnubg.name}")
+        print(
+            f"points lost a turn  {lost.mean():.4f} (95% interval {lost.mean() - half:.4f} to {lost.mean() + half:.4f})"
+        )
+        print(f"best turns          {(lost == 0).mean():.1%}")
+        return
     opponent = make_gnubg(config.plies) if config.opponent == "gnubg" else player_of(config.opponent)
     match = Arena(kernels_of(loaded.game), player, opponent, config.games, config.seed, opening_plies=0)
     with Progress("games") as progress:

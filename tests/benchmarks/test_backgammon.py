@@ -10,8 +10,19 @@ from alphazero.errors import InvalidSetting
 from alphazero.game.kernels import kernels_of
 from alphazero.matches.arena import Arena
 from alphazero.players.contestants import make_player
+from alphazero.players.player import Player
 from benchmarks import backgammon
-from benchmarks.backgammon import board_after, board_of, interval_of, make_gnubg, points_of, position_id, ways
+from benchmarks.backgammon import (
+    board_after,
+    board_of,
+    interval_of,
+    lost_points,
+    make_gnubg,
+    points_of,
+    position_id,
+    turns_of,
+    ways,
+)
 from tests.games.test_backgammon import GAME, random_positions, state_of
 
 
@@ -20,6 +31,13 @@ def gnubg():
         return make_gnubg(0)
     except InvalidSetting as error:
         pytest.skip(str(error))
+
+
+class RunsWithThreeOne(Player):
+    name = "runs"
+
+    def select_actions(self, states, games, plies):
+        return np.array([GAME.parse_action({2: "13/10", 1: "10/9"}[int(state[6])], state) for state in states])
 
 
 @pytest.mark.parametrize(
@@ -75,6 +93,16 @@ def test_gnubg_plays_legal_turns_and_is_asked_once_for_each():
     assert GAME.format_action(first, opening[0]) in ("8/5", "6/5")  # everybody's 31
     with pytest.raises(InvalidSetting, match="whole turns"):
         player.select_actions(GAME.position("43 13/9").state[None], np.zeros(1, int), np.zeros(1, int))
+
+
+def test_turns_lose_points_beside_those_that_gnubg_would_play():
+    judge, greedy = gnubg(), make_player("greedy", registry.load("backgammon"), seed=0, threads=1)
+    states = turns_of(GAME, judge, 20, seed=0)
+    assert len({state.tobytes() for state in states}) == 20 and min(len([*ways(state)]) for state in states) > 1
+    assert not lost_points(judge, judge, states).any()
+    assert lost_points(judge, greedy, states).sum() > 0.1
+    found = lost_points(judge, RunsWithThreeOne(), [GAME.position("31").state])
+    assert found[0] == pytest.approx(0.159 + 0.018)  # gnubg 1.07: 8/5 6/5 brings 0.159 points, 13/9 takes 0.018
 
 
 def test_the_points_are_those_of_the_games():
