@@ -147,7 +147,7 @@ class SearchResult:
     values: np.ndarray
     """`float32[n]`: the position's value for the player to move: exact if proven, else the mean of all visits, or with
     sequential halving the value of `policy`. In a game for more than two `float32[n, V]`: see `Game.value_shape`;
-    without dice they are those of the mover's best actions, to equal parts."""
+    without dice they are those of the mover's best actions, to equal parts, unless random games evaluate."""
     actions: np.ndarray
     """`int64[n]`: the best action: the most visited, or the winner of sequential halving."""
 

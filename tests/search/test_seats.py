@@ -10,7 +10,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.game import Game, Position, Rules
 from alphazero.game.kernels import Kernels
-from alphazero.search.mcts import Evaluate, Search, SearchConfig
+from alphazero.search.mcts import Evaluate, Search, SearchConfig, SearchResult
 from alphazero.search.rollouts import Playouts
 from alphazero.search.tree import BETWEEN, UNPROVEN
 from tests.search.dense import dense
@@ -295,6 +295,17 @@ WITHOUT_DICE = {
 }
 
 
+def search_plainly(search: Search, found: SearchResult, row: int, at: Position, evaluate: Evaluate) -> SeatsSearch:
+    """The plain search of a position, which has found the same as row `row` of the compiled one."""
+    root = SeatsSearch(search.config, evaluate)
+    root.start(at, None, dense(search.tree, row).root_gumbel[row])
+    root.run()
+    assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
+    compare_seats(search, row, root)
+    np.testing.assert_allclose(found.values[row], root.values(), atol=1e-6 if search.config.gumbel_actions else 0)
+    return root
+
+
 @pytest.mark.parametrize("name", ["puct", "gumbel"])
 def test_a_search_by_random_games_takes_the_mean_of_all_visits(name: str):
     """The best of results by chance would be the luckiest."""
@@ -303,12 +314,7 @@ def test_a_search_by_random_games_takes_the_mean_of_all_visits(name: str):
     search = Search(kernels, config, evaluate, 6)
     found = search.run(np.array([at.state for at in tried]), np.arange(6), plies)
     for row, at in enumerate(tried):
-        root = SeatsSearch(config, evaluate)
-        root.start(at, None, dense(search.tree, row).root_gumbel[row])
-        root.run()
-        assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
-        compare_seats(search, row, root)
-        np.testing.assert_allclose(found.values[row], root.values(), atol=1e-6)
+        search_plainly(search, found, row, at, evaluate)
 
 
 def late_positions(game: Game, count: int) -> list[Position]:
@@ -329,12 +335,7 @@ def test_the_search_is_the_plain_one_node_by_node_alone_and_among_others(game: G
     found, proven = search.read(numbers), 0
     assert found.values.shape == (len(tried), game.num_players)
     for row, at in enumerate(tried):
-        root = SeatsSearch(config, planted)
-        root.start(at, None, dense(search.tree, row).root_gumbel[row])
-        root.run()
-        assert found.visit_counts[row].tolist() == root.visit_counts().tolist()
-        compare_seats(search, row, root)
-        np.testing.assert_allclose(found.values[row], root.values(), atol=1e-6 if config.gumbel_actions else 0)
+        root = search_plainly(search, found, row, at, planted)
         proven += root.root.proven is not None
         alone = Search(kernels, config, planted, 1).run(states[row : row + 1], numbers[row : row + 1], plies[:1])
         assert row_bytes(alone, 0) == row_bytes(found, row)
