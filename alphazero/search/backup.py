@@ -199,7 +199,7 @@ def settle_seats(tree, b, node, player):
 
 
 @inlined
-def weigh_seats(tree, b, node, player, settings):
+def weigh_seats(tree, b, node, player):
     """`weigh_outcomes` or `weigh_actions` for each player: `gains` becomes what the sums of the node have grown by."""
     best, most = -1, 0
     for edge in edges_of(tree, b, node):
@@ -292,11 +292,10 @@ def backup_seats(tree, b, leaf, settings):
                     gains[seat] = tree.seat_values[b, parent, seat]
         if tree.proven[b, parent] != BETWEEN:
             if settings.dice:
-                weigh_seats(tree, b, parent, player, settings)
-                tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
+                weigh_seats(tree, b, parent, player)
             if settings.lots:
                 weigh_equals(tree, b, parent, player)
-                tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
+            tree.node_value[b, parent] = tree.seat_sums[b, parent, own]
         node = parent
 
 
