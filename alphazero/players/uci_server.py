@@ -1,9 +1,8 @@
 """One of our players as an engine that speaks the Universal Chess Interface (UCI).
 
 https://www.shredderchess.com/chess-features/uci-universal-chess-interface.html. It thinks on a thread of its own, so
-that it hears `stop` and `ponderhit`. A limit by depth means nothing to a tree search: it makes the player's own number
-of simulations then. The player is made, and its search compiled, after `uciok`, for which programs wait no longer than
-half a minute.
+that it hears `stop` and `ponderhit`. The depth of a tree search is the length of its best line. The player is made, and
+its search compiled, after `uciok`, for which programs wait no longer than half a minute.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from alphazero.game.record import words_of
 from alphazero.machine import Threads
 from alphazero.players.net_players import SearchPlayer
 from alphazero.players.player import Player
-from alphazero.search.analysis import Analysis
+from alphazero.search.analysis import Analysis, Line
 from alphazero.search.tree import bytes_of_simulation
 from alphazero.settings import check_range
 
@@ -168,8 +167,9 @@ class UciServer:
 
     def _choose(self, position: Position, words: list[str]) -> tuple[int, ...]:
         """The action, and the expected ones after it."""
-        begin, player = time.monotonic(), self._player.result()
-        nodes, seconds = _limits(words, "wb"[position.to_play])
+        begin = clock_begin = time.monotonic()
+        player = self._player.result()
+        nodes, seconds, depth = _limits(words, "wb"[position.to_play])
         waits, at = not {"infinite", "ponder"}.isdisjoint(words), (np.array([self._number]), np.array([position.ply]))
         named = words[words.index("searchmoves") + 1 :] if "searchmoves" in words else []
         among = [action for action in position.legal_actions if position.format(action) in named]
@@ -180,28 +180,31 @@ class UciServer:
             while waits and not self._ponderhit.is_set() and not self._stopped.wait(0.01):
                 pass
             return (best,)
-        nodes = nodes or (self._most if seconds else self._numbers["simulations"] or player.num_simulations)
-        analysis = self._analysis_of(player, self._most if waits or seconds else min(nodes, self._most))
+        usual = self._numbers["simulations"] or player.num_simulations
+        nodes = min(nodes or (self._most if seconds or depth or "mate" in words else usual), self._most)
+        analysis = self._analysis_of(player, self._most if waits else nodes)
         told = time.monotonic()
         analysis.begin(position, among)
         kept, done = analysis.simulations, False
         while not done:
             if waits and self._ponderhit.is_set():
-                waits, begin = False, time.monotonic()
+                waits, clock_begin = False, time.monotonic()
             if analysis.finished:
                 time.sleep(0.01 * waits)
             else:
                 analysis.step()
             now, count = time.monotonic(), analysis.simulations
-            late = seconds is not None and now >= begin + seconds
-            done = self._stopped.is_set() or (not waits and (analysis.finished or count >= nodes or late))
+            late = seconds is not None and now >= clock_begin + seconds
+            deep = 0 < depth and len(analysis.lines()[0].moves) >= depth
+            enough = analysis.settled or analysis.finished or count >= nodes or late or deep
+            done = self._stopped.is_set() or (enough and not waits)
             if done or now >= told + INTERVAL:
                 told, passed = now, max(1, round(1000 * (now - begin)))
                 rate = 1000 * (count - kept) // passed
                 for order, line in enumerate(analysis.lines()[: self._numbers["multipv"]], 1):
-                    score, words = centipawns(line.value), words_of(position, line.moves)
+                    words = words_of(position, line.moves)
                     self._say(
-                        f"info depth {len(words)} multipv {order} score cp {score} nodes {count} nps {rate} "
+                        f"info depth {len(words)} multipv {order} score {_score(line)} nodes {count} nps {rate} "
                         f"time {passed} pv {' '.join(words)}"
                     )
         action = player.choose_after(analysis, self._number, position.ply)
@@ -213,16 +216,24 @@ class UciServer:
         return self._analysis[1]
 
 
-def _limits(words: list[str], colour: str) -> tuple[int, float | None]:
-    """The nodes, 0 for none, and the seconds that `go` gives the search, by a limit or by the clock of a colour."""
+def _limits(words: list[str], colour: str) -> tuple[int, float | None, int]:
+    """The nodes, the seconds by a limit or by the clock of a colour, and the depth that `go` gives the search.
+
+    Of nodes and depth 0 is none.
+    """
     numbers = {name: int(word) for name, word in pairwise(words) if re.fullmatch(r"-?\d{1,12}", word)}
-    nodes = max(0, numbers.get("nodes", 0))
+    nodes, depth = (max(0, numbers.get(name, 0)) for name in ("nodes", "depth"))
     if "movetime" in numbers:
-        return nodes, max(0.01, numbers["movetime"] / 1000 - OVERHEAD)
+        return nodes, max(0.01, numbers["movetime"] / 1000 - OVERHEAD), depth
     if (left := numbers.get(f"{colour}time")) is None:
-        return nodes, None
+        return nodes, None, depth
     share = left / max(2, numbers.get("movestogo", MOVES_LEFT)) + 0.75 * numbers.get(f"{colour}inc", 0)
-    return nodes, max(0.01, min(share, 0.8 * left) / 1000 - OVERHEAD)
+    return nodes, max(0.01, min(share, 0.8 * left) / 1000 - OVERHEAD), depth
+
+
+def _score(line: Line) -> str:
+    """Mate in so many moves at most, negative for a loss; where none is proven hundredths of a pawn."""
+    return f"mate {int(line.value) * ((line.plies + 1) // 2)}" if line.plies else f"cp {centipawns(line.value)}"
 
 
 def centipawns(value: float) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -177,6 +178,9 @@ class Line(Edge):
     value: float
     moves: tuple[int, ...]
     """The action and the expected play after it."""
+    plies: int | None
+    """The length of the game from here on if the action is a proven win, which can be forced within that many plies, or
+    a proven loss; None elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -297,12 +301,27 @@ class Analysis:
         """The search's result up to now, with one row."""
         return self._search.read(np.zeros(1, np.int64))
 
+    @property
+    def settled(self) -> bool:
+        """The position's exact value is proven: more simulations change nothing."""
+        return self._search.tree.proven[0, ROOT] not in (UNPROVEN, PENDING)
+
     def lines(self) -> list[Line]:
-        """All visited actions, the best first."""
+        """All visited actions, the best first; of proven wins the shortest, and if all actions lose the longest."""
         policy, tree = self.result().policy[0], self._search.tree
-        visited = sorted((edge for edge in self.node().edges if edge.visits), key=lambda edge: -policy[edge.action])
-        rest = (_best_line(tree, child_by(tree, ROOT, edge.action)) for edge in visited)
-        return [Line(**vars(edge), moves=(edge.action, *more)) for edge, more in zip(visited, rest, strict=True)]
+        visited = [edge for edge in self.node().edges if edge.visits]
+        found, plies = list[Line](), np.empty(int(tree.size[0]), np.int32)
+        cpu_kernels.count_plies(tree, 0, plies)
+        for edge in visited:
+            child = child_by(tree, ROOT, edge.action)
+            rest = _forced_line(tree, child, plies) if plies[child] >= 0 else _best_line(tree, child)
+            found.append(Line(**vars(edge), moves=(edge.action, *rest), plies=1 + int(plies[child]) or None))
+
+        def order(line: Line) -> tuple[float, float]:
+            chosen = policy[line.action]
+            return line.value * line.plies if chosen and line.plies else math.inf, -chosen
+
+        return sorted(found, key=order)
 
 
 def child_by(tree: Tree, node: int, action: int) -> int:
@@ -310,6 +329,19 @@ def child_by(tree: Tree, node: int, action: int) -> int:
     edges = edges_below(tree, 0, node)
     found = tree.child[edges][unpacked(tree.action[edges])[0] == action]
     return int(found[0]) if len(found) else UNVISITED
+
+
+def _forced_line(tree: Tree, node: int, plies: np.ndarray) -> list[int]:
+    """The play from a proven win or loss to the end, as `cpu_kernels.count_plies` has counted it."""
+    line = list[int]()
+    while plies[node] > 0:
+        edges = edges_below(tree, 0, node)
+        actions, known = unpacked(tree.action[edges])
+        fits = (known == tree.proven[0, node]) & (tree.child[edges] != UNVISITED)
+        at = np.flatnonzero(fits & (plies[tree.child[edges]] == plies[node] - 1))[0]
+        line.append(int(actions[at]))
+        node = tree.child[edges[at]]
+    return line
 
 
 def _best_line(tree: Tree, node: int) -> list[int]:

@@ -21,8 +21,8 @@ from alphazero.game.kernels import Kernels, entry_point, inlined, kernel
 from alphazero.search.backup import finish_walk, set_seats
 from alphazero.search.expansion import expand, go_on
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
-from alphazero.search.selection import walk
-from alphazero.search.tree import ROOT, ZERO, LeafAnswers, Step
+from alphazero.search.selection import edges_of, walk
+from alphazero.search.tree import ROOT, UNVISITED, ZERO, LeafAnswers, Step, known_of
 
 
 @intrinsic
@@ -146,3 +146,30 @@ def read_roots(tree, trees, settings, visit_counts, policies, qs, values, action
 def read_line_below(tree, b, node, line):
     """Calls `roots.read_line` for one tree."""
     return read_line(tree, b, node, line)
+
+
+@kernel
+def count_plies(tree, b, plies):
+    """Writes for each node of a tree after how many plies its proven win or loss ends the game: `plies int32[n]`.
+
+    The winner takes the shortest way that is proven, the loser the longest of all, so nobody can delay the end further.
+    A node gets -1 if it is no proven win or loss, or if a part of the way has been dropped from the tree.
+    """
+    for node in range(tree.size[b] - 1, -1, -1):  # nodes come after their parents
+        won, plies[node] = tree.proven[b, node] == 1, -1
+        if not won and tree.proven[b, node] != -1:
+            continue
+        if tree.node_visits[b, node] <= ZERO:  # the game is over
+            plies[node] = 0
+            continue
+        for edge in edges_of(tree, b, node):
+            if won and known_of(tree, edge) != 1:
+                continue
+            below = plies[tree.child[edge]] if tree.child[edge] != UNVISITED else -1
+            if won and below >= 0 and (plies[node] < 0 or below + 1 < plies[node]):
+                plies[node] = below + 1
+            elif not won and below < 0:
+                plies[node] = -1
+                break
+            elif not won:
+                plies[node] = max(plies[node], below + 1)

@@ -100,12 +100,64 @@ def test_a_search_ends_by_the_nodes_that_are_asked_for(talk):
     said = talk("ucinewgame") + talk("position startpos") + talk("go")
     assert 20 <= int(re.findall(r" nodes (\d+) ", said)[-1]) <= 28  # those of mcts:20
     talk("setoption name Simulations value 37")
-    for line, nodes in (("go nodes 100", 100), ("go depth 3", 37), ("go", 37), ("go infinite nodes 5", None)):
+    for line, nodes in (("go nodes 100", 100), ("go", 37), ("go infinite nodes 5", None)):
         talk("ucinewgame")
         talk("position startpos")
         said = talk(line, wait="infinite" not in line) + (talk("stop") if "infinite" in line else "")
         found = re.search(r" nodes (\d+) .*\nbestmove [a-e][1-5][a-e][1-5]q?( ponder \w+)?\n$", said)
         assert found and (nodes is None or nodes <= int(found[1]) <= nodes + 8)  # leaves under way count
+
+
+def test_a_search_ends_by_the_depth_that_is_asked_for(talk):
+    for depth in (1, 3, 6):
+        talk("ucinewgame")
+        talk("position startpos")
+        reached = re.findall(r"info depth (\d+)", talk(f"go depth {depth}"))
+        assert int(reached[-1]) == depth
+
+
+def test_a_search_is_over_once_it_has_proved_the_result(talk):
+    """More simulations would change nothing; an analysis goes on until it is stopped."""
+    talk("position fen 4k/R4/1R3/5/K4 w - - 0 1")
+    for words in ("mate 1", "mate 3", "nodes 5000", "depth 9", "wtime 3600000"):
+        found = re.search(r" nodes (\d+) .*\nbestmove b3b5\n$", talk("ucinewgame") + talk(f"go {words}"))
+        assert found and int(found[1]) < 1000
+    assert talk("go infinite", wait=False) == ""
+    while not talk.server._analysis[1].settled:
+        time.sleep(0.01)
+    time.sleep(0.05)
+    assert "bestmove" not in talk.out.getvalue() and talk("stop").endswith("bestmove b3b5\n")
+
+
+@pytest.mark.parametrize(
+    ("board", "score", "plies"),
+    [
+        ("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1", "mate 1", 1),
+        ("7k/8/8/5K2/8/8/8/6Q1 w - - 0 1", "mate 2", 3),
+        ("7k/8/5K2/8/8/8/8/6Q1 b - - 0 1", "mate -1", 2),
+        ("k7/8/2K5/8/8/8/8/7R b - - 0 1", "mate -2", 4),
+    ],
+)
+def test_a_proven_win_is_a_mate_in_so_many_moves(board, score, plies):
+    """Its length is that of the known endings, and python-chess plays the line to the mate."""
+    talk = Talk("mcts:20", "chess")
+    talk(f"position fen {board}")
+    last = re.findall(r"multipv 1 score (.*) nodes \d+ nps .* pv (.*)", talk("go mate 9"))[-1]
+    assert last[0] == score and len(last[1].split()) == plies
+    end = chess.Board(board)
+    for word in last[1].split():
+        end.push_uci(word)
+    assert end.is_checkmate()
+
+
+def test_the_time_spent_pondering_counts_in_the_report(talk):
+    """Its nodes do, so a rate without it would be too high."""
+    talk("position startpos moves a2a3")
+    talk("go ponder btime 1000", wait=False)
+    time.sleep(0.3)
+    found = re.findall(r" nodes (\d+) nps (\d+) time (\d+) ", talk("ponderhit"))[-1]
+    nodes, rate, passed = map(int, found)
+    assert passed >= 300 and rate <= 1000 * nodes / passed
 
 
 def test_lines_tell_depth_score_and_expected_play(talk):
@@ -115,13 +167,13 @@ def test_lines_tell_depth_score_and_expected_play(talk):
     talk("setoption name MultiPV value 1")
     fields = [
         re.fullmatch(
-            r"info depth (\d+) multipv (\d) score cp (-?\d+) nodes \d+ nps \d+ time \d+ pv ([a-e1-5 ]+)", line
+            r"info depth (\d+) multipv (\d) score (mate 1|cp -?\d+) nodes \d+ nps \d+ time \d+ pv ([a-e1-5 ]+)", line
         ).groups()
         for line in lines
     ]
     assert [order for _, order, _, _ in fields] == ["1", "2", "3"]
     assert all(int(depth) == len(moves.split()) for depth, _, _, moves in fields)
-    assert fields[0][3] == "b3b5" and int(fields[0][2]) == centipawns(1.0) > 10_000  # mate
+    assert fields[0][2:] == ("mate 1", "b3b5") and fields[1][2].startswith("cp ")
 
 
 def test_a_score_is_that_of_leela_chess_zero():
@@ -166,17 +218,18 @@ def test_the_game_is_over_in_no_move_and_a_forced_one_is_played(talk):
 @pytest.mark.parametrize(
     ("words", "limits"),
     [
-        ("nodes 7", (7, None)),
-        ("movetime 1000", (0, 1 - OVERHEAD)),
-        ("movetime 1", (0, 0.01)),
-        ("wtime 60000 btime 1 winc 1000", (0, 60 / 25 + 0.75 - OVERHEAD)),
-        ("wtime 10000 movestogo 10", (0, 1 - OVERHEAD)),
-        ("wtime 10000 movestogo 1", (0, 5 - OVERHEAD)),
-        ("wtime 100 winc 60000", (0, 0.08 - OVERHEAD)),
-        ("wtime -50", (0, 0.01)),
-        ("btime 60000", (0, None)),
-        ("infinite", (0, None)),
-        ("wtime x nodes y depth", (0, None)),
+        ("nodes 7", (7, None, 0)),
+        ("movetime 1000", (0, 1 - OVERHEAD, 0)),
+        ("movetime 1", (0, 0.01, 0)),
+        ("wtime 60000 btime 1 winc 1000", (0, 60 / 25 + 0.75 - OVERHEAD, 0)),
+        ("wtime 10000 movestogo 10", (0, 1 - OVERHEAD, 0)),
+        ("wtime 10000 movestogo 1", (0, 5 - OVERHEAD, 0)),
+        ("wtime 100 winc 60000", (0, 0.08 - OVERHEAD, 0)),
+        ("wtime -50", (0, 0.01, 0)),
+        ("btime 60000", (0, None, 0)),
+        ("infinite", (0, None, 0)),
+        ("depth 4 nodes 9", (9, None, 4)),
+        ("wtime x nodes y depth", (0, None, 0)),
     ],
 )
 def test_the_clock_of_the_side_to_move_gives_a_share(words, limits):

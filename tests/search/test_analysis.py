@@ -228,6 +228,31 @@ def test_a_proven_node_says_so():
     assert end.proven and end.value == -1.0 and end.edges == ()
 
 
+def test_a_proven_win_tells_within_how_many_plies_it_can_be_forced():
+    """The solver's distance may be shorter, since the tree has not proved all ways. A kept subtree knows it, too."""
+    oracle, seen, rng = CONNECT_4.make_oracle(CONNECT_4.game), {1: 0, -1: 0}, np.random.default_rng(5)
+    for _ in range(8):
+        analysis, position = make_player("mcts:1500", CONNECT_4, seed=1, threads=1).analysis(), CONNECT_4.game.start()
+        while not position.terminal:
+            lines = analysis.run(position)
+            results = oracle.results(position) if position.ply > 12 else {}
+            for line in lines:
+                assert line.plies is None or abs(line.value) == 1.0
+                if line.plies is None or not results:
+                    continue
+                known = results[line.action]
+                assert known.outcome == line.value and known.distance <= (line.plies + 1) // 2
+                end = played(position, line.moves)
+                assert end.terminal and end.outcome and len(line.moves) == line.plies
+                seen[int(line.value)] += line.plies > 2
+            wins = [line.plies for line in lines if line.plies and line.value == 1.0]
+            assert not wins or lines[0].plies == min(wins)
+            if analysis.settled and lines[0].value == -1.0:
+                assert lines[0].plies == max(line.plies for line in lines)
+            position = position.play(int(rng.choice(position.legal_actions)))
+    assert min(seen.values()) > 5, "the test has lost its point"
+
+
 def test_each_player_has_a_value_also_in_a_tree_that_follows_the_game():
     """Both ways to read one search agree; a proven node has the results of the game."""
     mo = registry.load("tictacmo")
