@@ -58,6 +58,13 @@ def test_a_transcript_is_read_however_it_spells_its_pass(text: str):
         ("breakthrough", "a2a3 b5b4 a3xb4", "a2-a3 b5-b4 a3xb4"),
         ("breakthrough", "A2:A3 b5-b4 a3b4", "a2-a3 b5-b4 a3xb4"),
         ("breakthrough", "1. a2-a3 b5-b4 2. a3xb4", "a2-a3 b5-b4 a3xb4"),
+        (
+            "chess",
+            '[Event "a {b} \\"game\\""] [Variant "Standard"]\n[Opening "Four Knights"]\n\n1. e4 { [%eval 0.17] [%clk 0:05:00] } '
+            "1... e5 $1 {a\nb}{} 2. Nf3 $14 {1. d4} 2... Nc6 { White wins. } 1-0",
+            "e2e4 e7e5 g1f3 b8c6",
+        ),
+        ("othello", "1. f5 {good} d6 2. c3 *", "f5 d6 c3"),
         ("dots_and_boxes", "0-12-3", "0 12 3"),
         ("dots_and_boxes", "1. 12 3", "12 3"),
         ("nim", "1. 4-7 3-5", "4-7 3-5"),
@@ -81,6 +88,9 @@ def test_other_spellings_are_the_same_game(name: str, text: str, same: str):
         ("othello", "1. d3 3. c3", r"^move numbers count 1\., 2\., 3\. and so on: 3\. is out of place"),
         ("othello", "2. d3", r"^move numbers .*: 2\. is out of place"),
         ("othello", "1. d3 1...", r"is not a legal action"),
+        ("chess", '[SetUp "1"] [FEN "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1"] 1. e4', r"SetUp"),
+        ("chess", "1. e4 (1. d4) e5", r"'\(1\.' is not a legal action"),
+        ("chess", "1. e4 {e5", r"'\{e5' is not a legal action"),
         ("connect4", "-4", r"^'-' is not a legal action"),
         ("connect4", "48", r"^'8' is not a legal action"),
         ("dots_and_boxes", "-3", r"^'-3' is not a legal action"),

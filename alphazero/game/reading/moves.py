@@ -24,6 +24,8 @@ OTHER_MOVES = ("swap-sides",)
 JOINED = re.compile(r"([a-z]\d{1,2})-?([a-z].*)", re.IGNORECASE)
 RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
 """Results that may stand behind the moves."""
+NOTES = re.compile(r'\{[^{}]*\}|\$\d+|\[(?!FEN|SetUp)\w+\s+"(?:[^"\\]|\\.)*"\]')
+"""What PGN has beside the moves: comments, marks, and tags but those of another board."""
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 
 
@@ -40,12 +42,12 @@ def read_moves(position: Any, text: str) -> Any:
     """The position after the moves of a text; raises IllegalAction.
 
     A forced pass or roll may be left out. Moves may be numbered from 1, and joined, also by hyphens. The game's result
-    may stand behind them.
+    may stand behind them, and comments and tags as of PGN around them.
     """
     try:
         return _read(position, text)
     except IllegalAction:
-        without = _without_numbers(RESULT.sub("", text))
+        without = _without_numbers(RESULT.sub("", NOTES.sub(" ", text)))
         if without == text:
             raise
     return _read(position, without)
