@@ -55,7 +55,8 @@ class UciServer:
         self._most = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(loaded.game)))
         self._numbers = {"simulations": 0, "multipv": 1}
         self._say = functools.partial(print, file=out, flush=True)
-        self._position = loaded.game.start()
+        self._position: Position | None = loaded.game.start()
+        """None after one that was refused."""
         self._analysis: tuple[int, Analysis] | None = None
         """The newest search, which a game goes on with, and its simulations."""
         self._thread: threading.Thread | None = None
@@ -94,6 +95,7 @@ class UciServer:
             elif command == "ucinewgame":
                 self._number, self._analysis = self._number + 1, None
             elif command == "position":
+                self._position = None
                 self._position = self._read_position(words)
             elif command == "go":
                 self._stopped.clear()
@@ -155,11 +157,11 @@ class UciServer:
 
     # --- on the other thread ---
 
-    def _think(self, position: Position, words: list[str]) -> None:
+    def _think(self, position: Position | None, words: list[str]) -> None:
         """Says the best move by the limits behind `go`, and the expected answer to it."""
         best = list[str]()
         try:
-            if not position.terminal:
+            if position is not None and not position.terminal:
                 best = words_of(position, self._choose(position, words)[:2])
         except InputError as error:
             self._complain(error)

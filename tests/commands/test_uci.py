@@ -92,7 +92,10 @@ def test_what_is_no_uci_is_passed_over_and_what_is_wrong_is_told(talk):
     ):  # fmt: skip
         said = talk(line)
         assert said.startswith("info string ") and said.count("\n") == 1
-    assert talk.server._position.ply == 1  # what is on the board stays there
+        if line.startswith("position"):  # lines of an earlier position would be taken for those of this one
+            assert talk("go nodes 5") == "bestmove (none)\n"
+            talk("position startpos moves a2a3")
+    assert talk.server._position.ply == 1
     assert talk("setoption name uci_variant value gardner") == ""
 
 
