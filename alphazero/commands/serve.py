@@ -158,6 +158,8 @@ def _offer(
         for line in lines:
             if not server.handle(line, interrupted):
                 return
+        if isinstance(server, UciServer):  # a search under way has its move to say
+            server.handle("quit")
 
 
 def _lines_of(stream: TextIO) -> tuple[Iterator[str], Callable[[], bool]]:

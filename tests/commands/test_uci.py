@@ -285,6 +285,13 @@ def test_a_net_that_cannot_be_read_ends_the_program_after_uciok(tmp_path, monkey
     assert shown.endswith("uciok\n") and weights.name in errors
 
 
+def test_the_end_of_the_input_ends_a_search_as_quit_does(monkeypatch, capsys):
+    for end in ("", "quit\n"):
+        monkeypatch.setattr("sys.stdin", io.StringIO("position startpos\ngo infinite\n" + end))
+        assert run_command(serve.uci, ["mcts:20", "--game", "gardner"]) == 0
+        assert re.search(r"^bestmove [a-e]\d[a-e]\d", capsys.readouterr().out, re.MULTILINE)
+
+
 def test_python_chess_plays_and_analyses():
     """An independent client, which complains about each wrong word, and a process of ours."""
     command = [sys.executable, "-m", "alphazero", "uci", "mcts:30", "--game", "chess", "--threads", "1"]
