@@ -21,6 +21,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.commands.options import Cluster, ClusterWorkers, Inference, Threads
 from alphazero.commands.shared import parse, say
 from alphazero.errors import InvalidSetting, count_of, shorten_path
+from alphazero.game.reading.san import ChessLike
 from alphazero.invocation import command_line, quoted
 from alphazero.machine import count_cores
 from alphazero.matches.result import describe_counts
@@ -182,6 +183,8 @@ def _next_commands(run: TrainedRun, options: Options, command: str) -> Iterator[
     rival, text = "best" if "best" in run.loaded.nets else "mcts:400", text_of(run.folder)
     yield "Play against it", command_line("pit", text, "human", *chosen)
     yield "Pit it against another player", command_line("pit", text, rival, *chosen)
+    if isinstance(run.loaded.game, ChessLike):
+        yield "Load it in a program for chess, as an engine", command_line("uci", text, *chosen)
     if run.loaded.game.compiled and not run.loaded.game.num_outcomes:  # else no page can run its rules
         page = re.sub(r"[^\w.()=-]+", "-", f"{run.loaded.game.name}.html")  # openspiel:hex names no file everywhere
         yield "Write a page that plays it in any browser", command_line("publish", text, page, *chosen)

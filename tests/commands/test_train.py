@@ -328,3 +328,9 @@ def test_a_page_is_offered_only_of_rules_that_a_page_can_run(finished):
     for game, offered in (("tictactoe", True), (f"{ROOT / 'tests/training/slow_game.py'}:SlowGame", False)):
         run = TrainedRun(registry.load(game), finished)
         assert any("page" in what for what, _ in _next_commands(run, Options(game=game), "train")) == offered
+
+
+def test_a_program_for_chess_is_offered_a_net_of_chess_alone(finished):
+    for game, offered in (("gardner", True), ("tictactoe", False)):
+        commands = dict(_next_commands(TrainedRun(registry.load(game), finished), Options(game=game), "train"))
+        assert any(" uci " in command for command in commands.values()) == offered
