@@ -180,7 +180,7 @@ class Line(Edge):
     """The action and the expected play after it."""
     plies: int | None
     """The length of the game from here on if the action is a proven win, which can be forced within that many plies, or
-    a proven loss; None elsewhere."""
+    a proven loss; None elsewhere, and where the proof leads through a die."""
 
 
 @dataclass(frozen=True)

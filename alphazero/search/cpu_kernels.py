@@ -17,7 +17,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from alphazero.game.functions import plain
-from alphazero.game.kernels import Kernels, entry_point, inlined, kernel
+from alphazero.game.kernels import DIE, Kernels, entry_point, inlined, kernel
 from alphazero.search.backup import finish_walk, set_seats
 from alphazero.search.expansion import expand, go_on
 from alphazero.search.roots import move_root, prepare_root, read_line, read_root
@@ -153,11 +153,12 @@ def count_plies(tree, b, plies):
     """Writes for each node of a tree after how many plies its proven win or loss ends the game: `plies int32[n]`.
 
     The winner takes the shortest way that is proven, the loser the longest of all, so nobody can delay the end further.
-    A node gets -1 if it is no proven win or loss, or if a part of the way has been dropped from the tree.
+    A node gets -1 if it is no proven win or loss, or if a die lies on the way or a part of it has been dropped from the
+    tree.
     """
     for node in range(tree.size[b] - 1, -1, -1):  # nodes come after their parents
         won, plies[node] = tree.proven[b, node] == 1, -1
-        if not won and tree.proven[b, node] != -1:
+        if (not won and tree.proven[b, node] != -1) or tree.to_play[b, node] >= DIE:
             continue
         if tree.node_visits[b, node] <= ZERO:  # the game is over
             plies[node] = 0

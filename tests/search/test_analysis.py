@@ -11,11 +11,13 @@ from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.contestants import make_player
-from alphazero.search.analysis import LEAVES, Analysis, Found, search_position
+from alphazero.search.analysis import LEAVES, Analysis, Found, child_by, search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import Search, SearchConfig
 from alphazero.search.rollouts import Playouts
+from alphazero.search.tree import ROOT
 from tests.search.dense import dense
+from tests.search.dice_games import PointsRace
 from tests.search.reference_search import random_positions
 from tests.search.searches import ThreadedNet
 
@@ -251,6 +253,19 @@ def test_a_proven_win_tells_within_how_many_plies_it_can_be_forced():
                 assert lines[0].plies == max(line.plies for line in lines)
             position = position.play(int(rng.choice(position.legal_actions)))
     assert min(seen.values()) > 5, "the test has lost its point"
+
+
+def test_a_win_through_dice_tells_no_length():
+    """Which way they take is not the winner's choice. From four steps any throw of two dice wins."""
+    race = registry.of(PointsRace())
+    analysis = make_player("mcts:300", race, seed=1, threads=1).analysis()
+    analysis.begin(Position(race.game, np.array([4, 0, 0, 0, 2], np.uint64), 0, ()), [0])
+    while not analysis.finished:
+        analysis.step()
+    (line,) = analysis.lines()
+    assert line.action == 0 and line.value == 1.0 and line.plies is None
+    child = child_by(analysis._search.tree, ROOT, 0)
+    assert analysis._search.tree.proven[0, child] == 1, "the test has lost its point"
 
 
 def test_each_player_has_a_value_also_in_a_tree_that_follows_the_game():
