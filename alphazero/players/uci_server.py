@@ -197,7 +197,7 @@ class UciServer:
                 analysis.step()
             now, count = time.monotonic(), analysis.simulations
             late = seconds is not None and now >= clock_begin + seconds
-            deep = 0 < depth and len(analysis.lines()[0].moves) >= depth
+            deep = depth > 0 and len(analysis.lines()[0].moves) >= depth
             enough = analysis.settled or analysis.finished or count >= nodes or late or deep
             done = self._stopped.is_set() or (enough and not waits)
             if done or now >= told + INTERVAL:

@@ -60,8 +60,8 @@ def test_a_transcript_is_read_however_it_spells_its_pass(text: str):
         ("breakthrough", "1. a2-a3 b5-b4 2. a3xb4", "a2-a3 b5-b4 a3xb4"),
         (
             "chess",
-            '[Event "a {b} \\"game\\""] [Variant "Standard"]\n[Opening "Four Knights"]\n\n1. e4 { [%eval 0.17] [%clk 0:05:00] } '
-            "1... e5 $1 {a\nb}{} 2. Nf3 $14 {1. d4} 2... Nc6 { White wins. } 1-0",
+            '[Event "a {b} \\"game\\""] [Variant "Standard"]\n[Opening "Four Knights"]\n\n'
+            "1. e4 { [%eval 0.17] [%clk 0:05:00] } 1... e5 $1 {a\nb}{} 2. Nf3 $14 {1. d4} 2... Nc6 { White wins. } 1-0",
             "e2e4 e7e5 g1f3 b8c6",
         ),
         ("othello", "1. f5 {good} d6 2. c3 *", "f5 d6 c3"),
