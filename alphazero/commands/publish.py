@@ -128,7 +128,8 @@ def publish_page(config: PublishConfig) -> None:
         card["description"] = config.description
     title = config.net if config.net in loaded.nets else Path(config.net).name or Path(config.net).resolve().name
     logger.info(
-        "the rules, the search and the network are being compiled for the browser; this takes a minute, or six if it has many actions"
+        "the rules, the search and the network are being compiled for the browser; this takes a minute, or some six "
+        "for a game of many actions, such as chess"
     )
     text = make_file(loaded, load_net(config.net, loaded, "cpu"), title, card, game_name)
     content = text.encode(errors="replace")  # the name of a folder can hold what UTF-8 cannot
