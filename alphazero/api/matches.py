@@ -89,7 +89,7 @@ def match(
     device: str = "auto",
     progress: bool | None = None,
 ) -> Match:
-    """Plays games between two contestants, each opening twice with the players swapped.
+    """Plays games between two contestants, each opening with each contestant in each seat.
 
     A contestant is a text as on the command line (`"random"`, `"mcts:400"`, `"best"`, a run folder), a net, a Player,
     or a function from a Position to one of its legal actions. `simulations` per ply are for contestants that search and

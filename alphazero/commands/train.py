@@ -170,9 +170,12 @@ def _results(run: TrainedRun, config: RunConfig) -> str:
     if benchmark:
         lines.append(f"Without a search: {show_figures(benchmark)}.")
     if plies := max((match["opening_plies"] for match in matches), default=0):
+        how = (
+            "twice, with the sides swapped" if run.loaded.game.num_players == 2 else "with each contestant in each seat"
+        )
         lines.append(
-            f"These games begin with {count_of(plies, 'random ply')}, and each opening is played twice, with the sides "
-            "swapped: even a perfect player loses some of these games."
+            f"These games begin with {count_of(plies, 'random ply')}, and each opening is played {how}: even a perfect "
+            "player loses some of these games."
         )
     return "\n".join(lines)
 

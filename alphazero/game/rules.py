@@ -98,8 +98,9 @@ class Rules:
     Where players alternate, the player to move stays the same."""
     returns: Callable[..., None] | None = None
     """`returns(state, results)`, in a game for more than two: writes the result of each player into `float32[n]`, first
-    that of the player to move, then the others' in the order of their numbers. Each lies between -1 and 1, or is
-    points if the game has a `score`. Who gets 1 has won alone: the others' results are then always the same.
+    that of the player to move, then the others' in turn order, in which 0 follows the last number. Each lies between
+    -1 and 1, or is points if the game has a `score`. Who gets 1, or the highest score, has won alone: the others'
+    results are then always the same.
     Asked of terminal states only."""
 
 

@@ -22,7 +22,7 @@ from alphazero.game.laws.compiled import CHECKED, begin_compiling, compare
 from alphazero.game.laws.laws import Laws
 from alphazero.game.laws.questions import Facts
 from alphazero.game.python_game import PythonGame
-from alphazero.game.rules import shown_words
+from alphazero.game.rules import by_player, shown_words
 from alphazero.settings import check_range
 
 SLOW = 300.0
@@ -51,6 +51,8 @@ class Findings:
     outcomes: Counter[int] = field(default_factory=Counter)
     """Games by their outcome for the first player; in a game for more than two by the number of who won alone, from
     1 on, or 0."""
+    endings: set[tuple[float, ...]] = field(default_factory=set)
+    """The different results of all players, the first player's first, in games for two or more."""
     last_mover_won: list[bool] = field(default_factory=list)
     """For every won game: the player who made its last ply has won."""
     plies_per_second: float = 0.0
@@ -146,6 +148,8 @@ class Check(Laws):
             winner = player if value > 0 else 1 - player
             findings.last_mover_won.append(winner == before)
             ended = f"player {winner + 1} has won"
+        if self.game.num_players > 1:
+            findings.endings.add(by_player(np.array(facts.terminal_value), player, self.game.num_players))
         drawn = f"{self.write(self.line)}\n{self.game.render(state.copy(), player)}\n{ended}"
         findings.example = findings.example or drawn
         if self.game.num_players == 2:
@@ -311,7 +315,7 @@ def _advise(game: Game, findings: Findings) -> None:
         )
     if (speed := findings.compiled_per_second or findings.plies_per_second) < SLOW:
         findings.warnings.append(f"the rules are slow: {speed:.0f} plies a second; a search needs thousands")
-    if len(findings.outcomes) == 1 and findings.num_games >= 20:
+    if len(findings.endings) == 1 and findings.num_games >= 20:
         findings.warnings.append(
             f"all {findings.num_games} random games ended alike: there may be nothing to learn. Is each position as "
             "whoever moves next sees it, own and opponent's pieces exchanged?"

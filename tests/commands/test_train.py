@@ -21,11 +21,12 @@ from alphazero.api.runs import find_preset
 from alphazero.catalogue import registry
 from alphazero.commands import doctor
 from alphazero.commands.shared import parse, run_command
-from alphazero.commands.train import Options, _first_look, _next_commands, main
+from alphazero.commands.train import Options, _first_look, _next_commands, _results, main
 from alphazero.errors import InputError, RunFolderError
 from alphazero.storage.checkpoint import load_checkpoint, read_card
 from alphazero.storage.manifest import read_config
 from alphazero.storage.run_names import choose_folder
+from alphazero.training.config import RunConfig
 from alphazero.training.run import TrainedRun
 from tests.storage.resealing import reseal_config
 
@@ -328,6 +329,14 @@ def test_a_page_is_offered_only_of_rules_that_a_page_can_run(finished):
     for game, offered in (("tictactoe", True), (f"{ROOT / 'tests/training/slow_game.py'}:SlowGame", False)):
         run = TrainedRun(registry.load(game), finished)
         assert any("page" in what for what, _ in _next_commands(run, Options(game=game), "train")) == offered
+
+
+def test_a_run_says_how_its_matches_share_openings(finished):
+    for game, words in (
+        ("tictactoe", "twice, with the sides swapped"),
+        ("tictacmo", "with each contestant in each seat"),
+    ):
+        assert words in _results(TrainedRun(registry.load(game), finished), RunConfig())
 
 
 def test_a_program_for_chess_is_offered_a_net_of_chess_alone(finished):

@@ -12,13 +12,14 @@ import pytest
 from alphazero.commands.rules.new import check, describe
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, LawBroken
-from alphazero.game import Game, Rules, validator
+from alphazero.game import Game, Rules, Score, validator
 from alphazero.game.functions import plain, rule_functions
 from alphazero.game.laws import questions
 from alphazero.game.validator import validate
 from games.tictactoe.game import TicTacToe, has_line
 from tests.conftest import some_games
 from tests.game.repetition_game import REPETITION, SHOWN
+from tests.search.test_seats import Walk
 
 GOOD = Rules(**{name: rule and plain(rule) for name, rule in rule_functions(TicTacToe.rules).items()})
 RNG = np.random.default_rng(0)
@@ -396,6 +397,34 @@ def test_what_no_law_forbids_gets_a_warning(changes: dict[str, Any], words: str,
     if "loses" in words:
         (line,) = (line for line in describe(game, findings).splitlines() if line.startswith("last mover"))
         assert "won 0%" in line and "lost 0%" not in line
+
+
+def marked(value: float, others: float, after: float) -> Callable[..., None]:
+    """`returns` for four: the numbers of one of them, of those before, and of whoever comes after that one."""
+
+    def returns(state: np.ndarray, results: np.ndarray) -> None:
+        seat = int(state[1] - state[0]) % 4
+        results[:] = others
+        results[(seat + 1) % 4] = after * (int(state[3]) % 2)
+        results[seat] = value
+
+    return returns
+
+
+def test_games_that_another_player_loses_alone_did_not_end_alike():
+    """Once all wins that several share counted as one ending."""
+    for returns, alike in ((marked(-1.0, 0.5, 0.5), False), (lambda state, results: results.fill(0.5), True)):
+        game = type("OneLoses", (Walk,), {"rules": replace(Walk.rules, returns=returns)})()
+        findings = validate(game, num_games=20)
+        assert any("ended alike" in warning for warning in findings.warnings) == alike, findings.endings
+
+
+def test_points_that_end_a_game_for_more_than_two_are_told_as_points():
+    rules = replace(Walk.rules, returns=marked(14.0, 0.0, 3.0))
+    game = type("Points", (Walk,), {"rules": rules, "score": Score(0, 14)})()
+    refused(game, "has won alone", "3.0", "give `score` a higher end than anybody can reach", num_games=20)
+    game.score = Score(0, 15)
+    validate(game, num_games=20)
 
 
 @some_games("hex_swap", "nim", "tictactoe")

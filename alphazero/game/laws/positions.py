@@ -82,10 +82,11 @@ class PositionLaws(Questions):
         self.must(((score.low <= results) & (results <= score.high)).all(), law, state, player)
         values = np.array([score.value(float(result)) for result in results], np.float32)
         if values.max() == 1:
-            others = tuple(np.roll(values, -int(values.argmax())).tolist())
+            others = tuple(np.roll(results, -int(values.argmax())).tolist())
             self._when_won = self._when_won or others
             law = "whoever gets the most that there is has won alone: in `returns` the others must then always get the "
             law += f"same, but they got {list(others[1:])} and {list(self._when_won[1:])}"
+            law += ": give `score` a higher end than anybody can reach" * (self.game.score is not None)
             self.must(others == self._when_won, law, state, player)
         return tuple(values.tolist())
 
