@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -331,12 +332,16 @@ def test_a_page_is_offered_only_of_rules_that_a_page_can_run(finished):
         assert any("page" in what for what, _ in _next_commands(run, Options(game=game), "train")) == offered
 
 
-def test_a_run_says_how_its_matches_share_openings(finished):
+def test_a_run_says_how_its_matches_share_openings():
+    match = {"score": 0.5, "score_interval": (0.4, 0.6), "opponent": "random", "wins": 1, "draws": 0, "losses": 1}
+    match |= {"games": 2, "opening_plies": 1}
     for game, words in (
         ("tictactoe", "twice, with the sides swapped"),
         ("tictacmo", "with each contestant in each seat"),
     ):
-        assert words in _results(TrainedRun(registry.load(game), finished), RunConfig())
+        evaluation = {"matches": [match], "benchmark": {}}
+        run = SimpleNamespace(loaded=registry.load(game), best_generation=1, generation=1, evaluation=evaluation)
+        assert words in _results(run, RunConfig())
 
 
 def test_a_program_for_chess_is_offered_a_net_of_chess_alone(finished):
