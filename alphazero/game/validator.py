@@ -309,9 +309,10 @@ def _advise(game: Game, findings: Findings) -> None:
             f"random game {', '.join(map(str, findings.cut))} of {findings.num_games}"
         )
     if len(won) >= FEW_WINS and not any(won):
+        result = "does `returns` begin with" if game.value_shape else "does `terminal_value` speak for"
         findings.warnings.append(
             f"in none of {len(won)} won games had the winner made the last ply. That is right where whoever moves last "
-            "loses; else, does `terminal_value` speak for the player to move?"
+            f"loses; else, {result} the player to move?"
         )
     if (speed := findings.compiled_per_second or findings.plies_per_second) < SLOW:
         findings.warnings.append(f"the rules are slow: {speed:.0f} plies a second; a search needs thousands")

@@ -128,6 +128,9 @@ BROKEN: dict[str, tuple[Game, str]] = {
     "no outcomes": (plain_race(num_outcomes=0), "has `chance`, `settle` and `num_outcomes`"),
     "three players": (plain_race(num_players=3), "has `returns`"),
     "a score that does not cancel out": (plain_race(score=Score(0, 3)), "minus the highest"),
+    "a score with its name first": (plain_race(score=Score("points", -3, 3)), "a Score of two finite numbers"),  # type: ignore[arg-type]
+    "a score without a name": (plain_race(score=Score(-3, 3, None)), "and of their name"),  # type: ignore[arg-type]
+    "a score the wrong way round": (plain_race(score=Score(3, -3)), "the lower first"),
     "points out of range": (
         plain_race(rules={"terminal_value": ten_times}, score=Score(-3, 3)), "must give -3 to 3 points",
     ),

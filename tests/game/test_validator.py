@@ -16,6 +16,7 @@ from alphazero.game import Game, Rules, Score, validator
 from alphazero.game.functions import plain, rule_functions
 from alphazero.game.laws import questions
 from alphazero.game.validator import validate
+from games.tictacmo.game import TicTacMo
 from games.tictactoe.game import TicTacToe, has_line
 from tests.conftest import some_games
 from tests.game.repetition_game import REPETITION, SHOWN
@@ -397,6 +398,16 @@ def test_what_no_law_forbids_gets_a_warning(changes: dict[str, Any], words: str,
     if "loses" in words:
         (line,) = (line for line in describe(game, findings).splitlines() if line.startswith("last mover"))
         assert "won 0%" in line and "lost 0%" not in line
+
+
+def test_results_that_begin_with_another_player_get_a_warning_that_names_their_rule():
+    def returns(state: np.ndarray, results: np.ndarray) -> None:
+        TicTacMo.rules.returns.py_func(state, results)
+        results[:] = np.roll(results, 1)
+
+    game = type("Turned", (TicTacMo,), {"rules": replace(TicTacMo.rules, returns=returns)})()
+    (warning,) = (text for text in validate(game, num_games=20).warnings if "last ply" in text)
+    assert "does `returns` begin with the player to move?" in warning
 
 
 def marked(value: float, others: float, after: float) -> Callable[..., None]:

@@ -75,15 +75,19 @@ class Laws(PositionLaws):
         law = "a game for more than two has `returns`, and None in place of `terminal_value`; others have no `returns`"
         self.must(there == {"terminal_value": players <= 2, "returns": players > 2}, law)
         alone, score, word = self.game.num_players == 1, self.game.score, self.game.points_word
-        law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
-        law = "a game for one needs a `score`: a Score of two finite numbers, the lower first" if alone else law
+        law = "a Score of two finite numbers, the lower first, and of their name"
+        law = f"a game for one needs a `score`: {law}" if alone else f"`score` must be {law}"
         given = Score(-1, 1) if score is None and not alone else score
         self.must(
             isinstance(given, Score)
+            and all(isinstance(number, int | float | np.number) for number in (given.low, given.high))
             and -math.inf < given.low < given.high < math.inf
-            and (players != 2 or given.high == -given.low),
+            and isinstance(given.unit, str),
             law,
         )
+        assert isinstance(given, Score)
+        law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
+        self.must(players != 2 or given.high == -given.low, law)
         law = "`points_word` must be None, or in a game for one the index of a word of the state"
         self.must(word is None or (alone and word in range(shown_words(self.game))), law)
 
