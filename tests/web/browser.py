@@ -118,14 +118,16 @@ CONTRAST = """node => {
     const channels = (colour) => colour.match(/[\\d.]+/g).slice(0, 3).map(Number);
     const light = (colour) => colour.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
         .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
-    const behind = channels(getComputedStyle(node.closest(".card")).backgroundColor);
+    let ground = node;
+    while (/, 0\\)$/.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+    const behind = channels(getComputedStyle(ground).backgroundColor);
     let seen = 1;
     for (let one = node; one; one = one.parentElement) seen *= getComputedStyle(one).opacity;
     const colour = channels(getComputedStyle(node).color).map((c, i) => seen * c + (1 - seen) * behind[i]);
     const [dark, bright] = [light(colour), light(behind)].sort((a, b) => a - b);
     return (bright + 0.05) / (dark + 0.05);
 }"""
-"""The contrast of a text on its card, as WCAG 2 defines it: 4.5 is enough."""
+"""The contrast of a text on what is behind it, as WCAG 2 defines it: 4.5 is enough."""
 IN_THE_VIEW = "document.activeElement.closest('main') !== null"
 FOCUSED = "document.activeElement.getAttribute('aria-label')"
 

@@ -11,6 +11,7 @@ from alphazero.catalogue import registry
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.server import PageServer
 from tests.web.browser import (
+    CONTRAST,
     FOCUSED,
     IN_THE_VIEW,
     LOST,
@@ -105,6 +106,19 @@ def test_a_hint_points_out_a_move(browser, address, game):
         page.get_by_role("button", name="Hint", exact=True).click()
         page.wait_for_selector(".stage .best")
         assert "expected score" in page.locator(".detail").inner_text()
+
+
+def test_the_move_that_is_shown_can_be_read_under_the_mouse(browser, address):
+    """Once its light text was on the light ground that buttons have there."""
+    with page_at(browser, address("connect4")) as page:
+        wait_status(page, "Your turn")
+        click_first(page)
+        wait_status(page, "Your turn")
+        shown = page.locator(".move[aria-current=step]")
+        shown.hover()
+        for scheme in ("light", "dark"):
+            page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
+            assert shown.evaluate(CONTRAST) >= 4.5
 
 
 def test_real_arrow_keys_move_over_the_board(browser, address):
