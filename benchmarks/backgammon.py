@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from collections import ChainMap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Annotated
@@ -47,7 +48,7 @@ PROCESSES = 8
 AT_ONCE = 32 * PROCESSES
 """Positions that are asked about at once: the questions to a process, and its answers, must fit into its pipes."""
 MOST_KEPT = 1 << 16
-"""Positions whose moves are kept."""
+"""Positions whose moves are kept, about, and as many older ones."""
 SETTINGS = """set automatic game off
 set automatic roll off
 set automatic move off
@@ -125,35 +126,42 @@ class GnubgPlayer(Player):
         self.name = f"gnubg:{plies}"
         self._command, self._settings = [program, "--tty", "--quiet"], SETTINGS.format(plies=plies)
         self._processes = list[subprocess.Popen[str]]()
-        self._moves = dict[bytes, int]()
-        """The rest of the turns that it has chosen."""
+        self._moves, self._older = dict[bytes, int](), dict[bytes, int]()
+        """The moves of turns that it has chosen, and those of turns before."""
 
     def select_actions(self, states: np.ndarray, games: np.ndarray, plies: np.ndarray) -> np.ndarray:
         legal_masks = np.zeros((len(states), ROLL + 1), bool)
         for state, mask in zip(states, legal_masks, strict=True):
             legal(state, mask)
         turns = np.array(~legal_masks[:, PASS:].any(axis=1))
-        asked = [state for state in states[turns] if state.tobytes() not in self._moves]
+        asked = [state for state in states[turns] if not self._knows(state)]
         for start in range(0, len(asked), AT_ONCE):
-            self._plan(asked[start : start + AT_ONCE])
+            for way in self._best_ways(asked[start : start + AT_ONCE]):
+                self._moves.update(way)
         forced = legal_masks.argmax(axis=1).tolist()
+        known = ChainMap(self._moves, self._older)
         actions = [
-            self._moves[state.tobytes()] if turn else action
+            known[state.tobytes()] if turn else action
             for state, turn, action in zip(states, turns, forced, strict=True)
         ]
-        while len(self._moves) > MOST_KEPT:
-            del self._moves[next(iter(self._moves))]
+        if len(self._moves) > MOST_KEPT:
+            self._moves, self._older = {}, self._moves
         return np.array(actions)
+
+    def _knows(self, state: np.ndarray) -> bool:
+        """The move is kept, and so are those of the rest of the turn; raises InvalidSetting within another's turn."""
+        key, whole = state.tobytes(), int(state[6]) == (4 if state[4] == state[5] else 2)
+        if not whole and key not in self._moves and key not in self._older:
+            raise InvalidSetting(f"{self.name} plays whole turns: ask it before the first checker of one moves")
+        # older moves are for turns that have begun: the next ones of another turn may be gone before it comes to them
+        return not whole or key in self._moves
 
     def interrupt(self) -> None:
         for process in self._processes:
             end_program(process)
 
-    def _plan(self, states: list[np.ndarray]) -> None:
-        """Keeps the moves of the best turns from there."""
-        for state in states:
-            if int(state[6]) != (4 if state[4] == state[5] else 2):
-                raise InvalidSetting(f"{self.name} plays whole turns: ask it before the first checker of one moves")
+    def _best_ways(self, states: list[np.ndarray]) -> Iterator[list[tuple[bytes, int]]]:
+        """The states and actions of the best turn from each state."""
         boards = [board_of(state) for state in states]
         questions = [(board, int(state[4]), int(state[5])) for board, state in zip(boards, states, strict=True)]
         answers = self.ask(questions, [1] * len(questions))
@@ -162,7 +170,7 @@ class GnubgPlayer(Player):
             way = next((way for end, way in ways(state) if end == wanted), None)
             if way is None:
                 raise InvalidSetting(f"{self.name} answered {quote(turn)}, which is not legal in\n{board}")
-            self._moves.update(way)
+            yield way
 
     def ask(self, questions: list[tuple[Board, int, int]], counts: list[int]) -> list[list[tuple[str, str]]]:
         """So many turns for each board and two dice, the best one first, as gnubg writes them and their points.

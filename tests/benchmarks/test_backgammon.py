@@ -13,6 +13,7 @@ from alphazero.players.contestants import make_player
 from alphazero.players.player import Player
 from benchmarks import backgammon
 from benchmarks.backgammon import (
+    GnubgPlayer,
     board_after,
     board_of,
     interval_of,
@@ -23,6 +24,7 @@ from benchmarks.backgammon import (
     turns_of,
     ways,
 )
+from games.backgammon.game import PASS
 from tests.games.test_backgammon import GAME, random_positions, state_of
 
 
@@ -93,6 +95,40 @@ def test_gnubg_plays_legal_turns_and_is_asked_once_for_each():
     assert GAME.format_action(first, opening[0]) in ("8/5", "6/5")  # everybody's 31
     with pytest.raises(InvalidSetting, match="whole turns"):
         player.select_actions(GAME.position("43 13/9").state[None], np.zeros(1, int), np.zeros(1, int))
+
+
+class PlaysAnyTurn(GnubgPlayer):
+    """Without gnubg: the first way of each turn."""
+
+    def __init__(self):
+        super().__init__("nothing", 0)
+
+    def _best_ways(self, states):
+        return (next(ways(state))[1] for state in states)
+
+
+def test_a_turn_that_has_begun_is_played_to_its_end_whatever_was_asked_before(monkeypatch):
+    """Once a long match ended in an error, after moves that two turns share were thrown away as old ones."""
+    monkeypatch.setattr(backgammon, "MOST_KEPT", 60)
+
+    def ask(player, *states):
+        return player.select_actions(np.stack(states), np.arange(len(states)), np.zeros(len(states), int)).tolist()
+
+    begun = GAME.position("31").state
+    others = [
+        position.state
+        for position in random_positions(8)
+        if int(position.state[6]) == 2 and position.legal_actions[0] < PASS
+    ]
+    assert len(others) > 45
+    for count in range(40):
+        player = PlaysAnyTurn()
+        ask(player, begun)
+        for other in others[:count]:
+            ask(player, other)
+        first = ask(player, begun, *others[count : count + 5])[0]
+        (second,) = ask(player, GAME.position("31").play(first).state)
+        assert GAME.position("31").play(first).play(second).to_play == 1
 
 
 def test_turns_lose_points_beside_those_that_gnubg_would_play():
