@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from alphazero.web.message import question_of
 from alphazero.web.searches import Stop, review
 from tests.search.test_seats import Walk
 from tests.web.browser import PHONE, choose_opponent, fits_phones, needs_chromium, page_at, status, wait_status
+from tests.web.client import serving
 from tests.web.judging import call, needs_node
 
 VIEW = "play"
@@ -86,6 +88,8 @@ def test_a_move_costs_what_its_player_loses():
         {"ply": 2, "mover": 2, "value": None, "values": [0.8, -0.2, -0.6], "action": 2, "word": "c1", "results": []},
         {"ply": 3, "mover": 0, "value": None, "values": None},
     ]
+    points = call("judge", rows, {"how": "in", "unit": "move"}, 3, {"size": 2, "unit": "coins"})
+    assert "1.20 expected coins" in points["mistakes"][0]["sentence"]
     found = call("judge", rows, {"how": "in", "unit": "move"}, 3)
     assert [mistake["ply"] for mistake in found["mistakes"]] == [1] and "0.60" in found["mistakes"][0]["sentence"]
     assert [side["judged"] for side in found["sides"]] == [1, 1, 0]
@@ -132,3 +136,21 @@ def test_three_sit_at_one_page(browser, address):
             "() => document.querySelectorAll('.bar-text')[2]?.textContent.startsWith('Third player: ')"
         )
         assert page.locator(".bar").count() == 3 and fits_phones(page)
+
+
+@needs_chromium
+def test_points_of_three_are_shown_as_points(browser, tmp_path):
+    source = tmp_path / "coins.py"
+    source.write_text(
+        "from alphazero.game import Score\nfrom games.tictacmo.game import TicTacMo\n"
+        "class Coins(TicTacMo):\n    name, score = 'coins', Score(-1, 4, 'coins')\n"
+    )
+    played = ".".join(map(str, WON[:-1]))
+    with (
+        serving(str(source)) as server,
+        page_at(browser, f"{server.address}#/analyse?game={source}&actions={played}") as page,
+    ):
+        page.locator(".desk select").first.select_option("mcts")
+        page.locator(".bar-text", has_text=re.compile(r"First player: \+0\.9\d expected coins")).wait_for()
+        assert re.fullmatch(r"Second player: .0\.4\d expected coins", page.locator(".bar-text").nth(1).inner_text())
+        assert "Expected coins of each player" in page.locator(".chart-card").inner_text()

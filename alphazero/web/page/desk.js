@@ -227,9 +227,9 @@ export class Desk {
   // A share of this position in words.
   said(share) {
     const { game } = this.view;
-    if (game.seats > 2) return `${scoreOf(game, 2 * share - 1)}${this.report?.proven ? ", proven" : ""}`;
     const sure = this.report?.proven || this.shown.outcome !== null;
     if (game.score) return `${scoreOf(game, 2 * share - 1)} ${sure ? "" : "expected "}${game.score.unit}`;
+    if (game.seats > 2) return `${scoreOf(game, 2 * share - 1)}${this.report?.proven ? ", proven" : ""}`;
     return this.report?.proven ? `proven ${OUTCOMES[Math.round(2 * share - 1)]}` : `${percent(share)} expected score`;
   }
 

@@ -55,7 +55,7 @@ export function judge(rows, oracle, seats = 2, score = null) {
         mistakes.push({ ply, mover, word, sentence });
       }
     } else if (lost >= MISTAKE) {
-      const sentence = seats > 2 ? `gives away ${(2 * lost).toFixed(2)} of the expected result` : score ? `gives away ${(2 * score.size * lost).toFixed(2)} expected ${score.unit}` : `gives away ${Math.round(100 * lost)} percentage points of expected score`;
+      const sentence = score ? `gives away ${(2 * score.size * lost).toFixed(2)} expected ${score.unit}` : seats > 2 ? `gives away ${(2 * lost).toFixed(2)} of the expected result` : `gives away ${Math.round(100 * lost)} percentage points of expected score`;
       mistakes.push({ ply, mover, word, sentence });
     }
   });

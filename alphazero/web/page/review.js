@@ -154,7 +154,7 @@ export class Review {
   drawResult() {
     const { sides, mistakes } = this.summary;
     const { seats, score, alone } = this.view.game;
-    const given = (lost) => seats > 2 ? `${(2 * lost).toFixed(2)} of the result` : score ? `${(2 * score.size * lost).toFixed(2)} ${score.unit}` : `${(100 * lost).toFixed(1)} percentage points`;
+    const given = (lost) => score ? `${(2 * score.size * lost).toFixed(2)} ${score.unit}` : seats > 2 ? `${(2 * lost).toFixed(2)} of the result` : `${(100 * lost).toFixed(1)} percentage points`;
     const cards = sides.slice(0, alone ? 1 : seats).map((side, player) => {
       const known = side.known ? `${percent(side.right / side.known)} right` : null;
       const lost = side.judged ? `gives away ${given(side.lost)} per move` : null;
