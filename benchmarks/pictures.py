@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import alphazero as az
 from alphazero.commands.shared import parse, run_command
 from alphazero.errors import InvalidSetting
@@ -53,6 +55,12 @@ POSITIONS = {
     "tictactoe": "b2 a1 c1 a3 a2 c2",
 }
 """The moves that lead to each position."""
+STRENGTHS = {
+    "backgammon_points": (
+        "Backgammon: points a game with 100 simulations", "points a game", (-1.7, 0.3), 0, "GNU Backgammon at 0 plies",
+    ),
+}  # fmt: skip
+"""Charts of strength: title, unit, limits, where both are as strong, and the opponent."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +79,9 @@ def main(argv: list[str]) -> None:
     for name, svg in boards().items():
         atomic_write(config.folder / f"{name}.svg", svg.encode())
     draw_accuracy(config.folder / "connect4_accuracy.svg")
-    draw_points(config.folder / "backgammon_points.svg")
-    print(f"{config.folder} holds {len(POSITIONS) + 2} pictures.")
+    for name in STRENGTHS:
+        draw_strength(config.folder / f"{name}.svg")
+    print(f"{config.folder} holds {len(POSITIONS) + 1 + len(STRENGTHS)} pictures.")
 
 
 def boards() -> dict[str, str]:
@@ -98,18 +107,21 @@ def draw_accuracy(path: Path) -> None:
         axes.legend(loc="lower right", frameon=False)
 
 
-def draw_points(path: Path) -> None:
-    """The points a game against gnubg at 0 plies, with 95% intervals, against minutes of training."""
-    rows = [[float(number) for number in row.values()] for row in read("backgammon_gnubg.csv")]
-    minutes, _, points, half = zip(*rows, strict=True)
+def draw_strength(path: Path) -> None:
+    """The strength of nets with its 95% intervals against minutes of training; the file's name says of which game."""
+    title, unit, limits, equal, opponent = STRENGTHS[path.stem]
+    lines: dict[str, list[tuple[float, ...]]] = defaultdict(list)
+    for row in read(f"{path.stem}.csv"):
+        lines[row["line"]].append(tuple(float(row[name]) for name in ("minutes", "value", "low", "high")))
     with chart(path) as axes:
-        axes.errorbar(minutes, points, half, color=COLORS[0], marker="o", elinewidth=1, capsize=4)
-        axes.axhline(0, color=COLORS[1])
-        axes.annotate("as strong as GNU Backgammon at 0 plies", (0, 0.05), color=COLORS[1])
-        axes.set(
-            title="Backgammon: points a game with 100 simulations, with 95% intervals",
-            xlabel="minutes of training on one core", ylabel="points a game", ylim=(-1.7, 0.3),
-        )  # fmt: skip
+        for (line, rows), color in zip(lines.items(), (COLORS[0], *COLORS[2:]), strict=False):
+            minutes, value, low, high = np.array(rows).T
+            error = value - low, high - value
+            axes.errorbar(minutes, value, error, color=color, marker="o", elinewidth=1, capsize=4, label=line)
+        axes.axhline(equal, color=COLORS[1])
+        axes.annotate(f"as strong as {opponent}", (0, equal), (0, 6), textcoords="offset points", color=COLORS[1])
+        axes.set(title=title, xlabel="minutes of training on one core", ylabel=unit, ylim=limits)
+        axes.legend(loc="lower right", frameon=False)
 
 
 def read(name: str) -> list[dict[str, str]]:

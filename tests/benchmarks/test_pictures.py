@@ -31,9 +31,15 @@ def test_the_chart_has_a_line_for_each_run(tmp_path: Path):
         assert {"90.3%", "91.8%", "92.8%", "95.4%"} <= set(words)
 
 
-def test_the_chart_of_backgammon_says_what_it_shows(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("backgammon_points", {"points a game", "as strong as GNU Backgammon at 0 plies", "the search of now"}),
+    ],
+)
+def test_a_chart_of_strength_says_what_it_shows(name: str, shown: set[str], tmp_path: Path):
     pytest.importorskip("matplotlib")
-    pictures.draw_points(tmp_path / "chart.svg")
-    for path in (tmp_path / "chart.svg", FOLDER / "backgammon_points.svg"):
+    pictures.draw_strength(tmp_path / f"{name}.svg")
+    for path in (tmp_path / f"{name}.svg", FOLDER / f"{name}.svg"):
         words = {element.text for element in ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")}
-        assert {"points a game", "minutes of training on one core", "as strong as GNU Backgammon at 0 plies"} <= words
+        assert shown | {"minutes of training on one core"} <= words
