@@ -59,6 +59,7 @@ STRENGTHS = {
     "backgammon_points": (
         "Backgammon: points a game with 100 simulations", "points a game", (-1.7, 0.3), 0, "GNU Backgammon at 0 plies",
     ),
+    "go7_score": ("Go on 7x7: score against GNU Go 3.8, level 10", "score, %", (0, 105), 50, "GNU Go"),
 }  # fmt: skip
 """Charts of strength: title, unit, limits, where both are as strong, and the opponent."""
 
@@ -119,7 +120,8 @@ def draw_strength(path: Path) -> None:
             error = value - low, high - value
             axes.errorbar(minutes, value, error, color=color, marker="o", elinewidth=1, capsize=4, label=line)
         axes.axhline(equal, color=COLORS[1])
-        axes.annotate(f"as strong as {opponent}", (0, equal), (0, 6), textcoords="offset points", color=COLORS[1])
+        place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
+        axes.annotate(f"as strong as {opponent}", (1, equal), (-8, 6), ha="right", color=COLORS[1], **place)
         axes.set(title=title, xlabel="minutes of training on one core", ylabel=unit, ylim=limits)
         axes.legend(loc="lower right", frameon=False)
 
