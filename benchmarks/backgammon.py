@@ -48,7 +48,7 @@ PROCESSES = 8
 AT_ONCE = 32 * PROCESSES
 """Positions that are asked about at once: the questions to a process, and its answers, must fit into its pipes."""
 MOST_KEPT = 1 << 16
-"""Positions whose moves are kept, about, and as many older ones."""
+"""The moves of about so many positions are kept, and of as many older ones."""
 SETTINGS = """set automatic game off
 set automatic roll off
 set automatic move off

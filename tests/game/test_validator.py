@@ -434,6 +434,8 @@ def test_points_that_end_a_game_for_more_than_two_are_told_as_points():
     rules = replace(Walk.rules, returns=marked(14.0, 0.0, 3.0))
     game = type("Points", (Walk,), {"rules": rules, "score": Score(0, 14)})()
     refused(game, "has won alone", "3.0", "give `score` a higher end than anybody can reach", num_games=20)
+    game.score = Score(15, 0)
+    refused(game, "`score` must be a Score of two finite numbers, the lower first")
     game.score = Score(0, 15)
     validate(game, num_games=20)
 

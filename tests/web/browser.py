@@ -119,7 +119,7 @@ CONTRAST = """node => {
     const light = (colour) => colour.map((c) => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4)
         .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
     let ground = node;
-    while (/, 0\\)$/.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
+    while (/^rgba.*, 0\\)$/.test(getComputedStyle(ground).backgroundColor)) ground = ground.parentElement;
     const behind = channels(getComputedStyle(ground).backgroundColor);
     let seen = 1;
     for (let one = node; one; one = one.parentElement) seen *= getComputedStyle(one).opacity;
