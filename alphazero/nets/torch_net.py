@@ -95,7 +95,8 @@ class TorchNet(NeuralNet):
             raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
         self.device = torch.device("cpu")
         self.for_one = game.num_players == 1
-        """Values stand for points, which have no natural scale: two actions differ by less than bf16 rounds away."""
+        """Values stand for points, which have no natural scale. Two actions differ by less than an answer in bf16 rounds
+        away, as torch's would be; OpenVINO multiplies bf16 numbers, and answers in float32."""
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
         check_module(module, self._example, game.num_actions, game.value_shape)
@@ -120,12 +121,13 @@ class TorchNet(NeuralNet):
         if self._inference is not None:
             self._inference.set_weights(frozen)
         if self.frozen is None:
-            self.frozen, self.dtype = frozen, torch.float32
-            if bf16_pays(self.device) and not self.for_one:
+            self.frozen, self.dtype, self.bf16 = frozen, torch.float32, False
+            if bf16_pays(self.device):
                 short = copy.deepcopy(frozen).to(torch.bfloat16)
                 example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
                 answers = answers_of(short, example)
-                if answers is not None and all(bool(torch.isfinite(each).all()) for each in answers):
+                self.bf16 = answers is not None and all(bool(torch.isfinite(each).all()) for each in answers)
+                if self.bf16 and not self.for_one:
                     self.frozen, self.dtype = short, torch.bfloat16
             return
         # in place, since graphs that were captured know the weights by their addresses; no search may be reading them
@@ -186,12 +188,13 @@ class TorchNet(NeuralNet):
         self._inference = None
         if name == "torch" or self.device.type != "cpu":
             return "torch"
-        bf16, made = self.dtype == torch.bfloat16, list[Inference]()
+        made = list[Inference]()
         for library in LIBRARIES:
-            slow = library is WinogradInference and bf16 and has_amx()  # products of bf16 are ten times as fast there
+            # products of bf16 are ten times as fast there
+            slow = library is WinogradInference and self.bf16 and has_amx()
             if library.name == name or (name == "auto" and not slow):
                 try:
-                    made.append(library(self.frozen_float(), self._example, bf16))
+                    made.append(library(self.frozen_float(), self._example, self.bf16))
                 except CannotConvert as error:
                     if name != "auto":
                         raise

@@ -56,7 +56,7 @@ class TorchTrainer(Trainer):
         self._averages, self._averaged = _distinct(net.module, self.module, floating=True)
         self._counts, self._counted = _distinct(net.module, self.module, floating=False)
         self.max_gradient_norm, self.ema_decay = max_gradient_norm, ema_decay
-        self.dtype = torch.bfloat16 if bf16_pays(net.device) and not net.for_one else torch.float32
+        self.dtype = torch.bfloat16 if bf16_pays(net.device) else torch.float32
         self.optimizer = Optimizer(self.parameters, weight_decay, self.dtype)
         self._tried = False  # a batch has gone through the module in this precision
         # a class speaks for itself: one made from it may do something else
