@@ -24,6 +24,7 @@ from alphazero.nets.kernels.openvino import OpenVinoInference, parts_of
 from alphazero.nets.torch_net import Inference, TorchNet, fastest
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
+from games.twenty48.game import TILES
 from tests.nets.batches import assert_answers_of, exact_answers, played_positions, random_batch, sizes_of
 
 pytest.importorskip("openvino")
@@ -57,6 +58,21 @@ def test_what_plays_is_close_to_float32(shared):
     prior_errors, value_errors = np.abs(priors - exact).max(axis=1), np.abs(values - exact_values)
     assert prior_errors.mean() < 0.01 and prior_errors.max() < 0.1
     assert value_errors.mean() < 0.01 and value_errors.max() < 0.1
+
+
+def test_points_are_told_to_more_digits_than_bf16_has():
+    """In a game for one two actions differ by less than bf16 rounds away of an answer: 100 points in 30,000."""
+    loaded = registry.load("2048")
+    net = az.load_net("best", loaded.game, inference="openvino")
+    exponents = np.random.default_rng(0).integers(11, size=(500, 16), dtype=np.uint64)
+    states = np.zeros((500, loaded.game.state_words), np.uint64)
+    states[:, TILES] = (exponents << np.arange(0, 64, 4, dtype=np.uint64)).sum(axis=1, dtype=np.uint64)
+    observations = az.Kernels(loaded.game).observations(states)
+    with torch.no_grad():
+        exact = net.frozen_float()(torch.from_numpy(observations))[1].numpy()
+    _, values = net.evaluate(observations, np.ones((500, 4), bool))
+    assert loaded.game.score.points(np.sqrt(np.mean((values - exact) ** 2))) < 100
+    assert np.mean(torch.from_numpy(values).bfloat16().float().numpy() != values) > 0.9
 
 
 @pytest.fixture(scope="module")

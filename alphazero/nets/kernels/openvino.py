@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import math
 import sys
 import threading
 from typing import Any, ClassVar, NamedTuple
@@ -22,9 +23,12 @@ from alphazero.machine import without_warnings
 from alphazero.nets.any_module import Answers, CannotConvert, answers_as
 from alphazero.nets.devices import has_amx
 
-SIZES = 32, 8, 4, 2, 1
+SIZES = 128, 32, 8, 4, 2, 1
 """Rows of the compiled networks, into which a batch is cut: from 64 rows on, wide networks leave the second-level cache
-and take up to twice as long for a row."""
+and take up to twice as long for a row, so they have no parts of 128."""
+
+NARROW = 1024
+"""So many numbers in a row of its largest layer make a network narrow, at most."""
 
 NEW_SIZE, NEW_SIZE_AMX = 3, 8
 """A call takes longer by the time of so many rows of a large batch if the call before had another size. Each size has
@@ -91,7 +95,7 @@ class OpenVinoInference:
     def __call__(self, observations: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         count, at = len(observations), 0
         logits = values = np.empty(0, np.float32)
-        for size in parts_of(max(count, 1), self._new_size):  # no position has an answer of no rows
+        for size in parts_of(max(count, 1), self._new_size, self._most):  # no position has an answer of no rows
             try:
                 compiled = self._idle[size].pop()
             except IndexError:  # other threads use all of that size
@@ -113,6 +117,7 @@ class OpenVinoInference:
         self._tables = _tables_of(module)
         try:
             self._model, self._arrays = self._convert(module)
+            self._most = SIZES[0] if _width_of(self._model, self._example.shape[1:]) <= NARROW else SIZES[1]
             if not answers_as(module, self._example.shape[1:], self._answer):
                 raise NetError("it computes something outside of torch, or at random, or uses a weight in another form")
         except Exception as error:  # those of a converter have no common class
@@ -190,24 +195,33 @@ def _tables_of(module: nn.Module) -> dict[str, bytes]:
     }
 
 
-def parts_of(count: int, new_size: int) -> tuple[int, ...]:
-    """The sizes of the parts into which `count` rows are cut; the last one may be larger than what is left.
+def _width_of(model: Any, row: tuple[int, ...]) -> int:
+    """The most numbers that a layer has for a row of that shape."""
+    shaped = model.clone()
+    shaped.reshape([-1, *row])
+    shapes = (list(output.get_partial_shape()) for node in shaped.get_ops() for output in node.outputs())
+    layers = [shape[1:] for shape in shapes if len(shape) > 1 and shape[0].is_dynamic]
+    return max(math.prod(side.get_length() for side in layer) for layer in layers)
+
+
+def parts_of(count: int, new_size: int, most: int) -> tuple[int, ...]:
+    """The sizes of the parts, up to `most`, into which `count` rows are cut; the last may be larger than what is left.
 
     They take the least time if a call takes as long as a row more, and one of another size than the call before takes
     `new_size` rows more.
     """
-    whole = count // SIZES[0]
-    return (SIZES[0],) * whole + _parts_of_rest(count % SIZES[0], SIZES[0] if whole else 0, new_size)[1]
+    whole = count // most
+    return (most,) * whole + _parts_of_rest(count % most, most if whole else 0, new_size, most)[1]
 
 
 @functools.cache
-def _parts_of_rest(count: int, before: int, new_size: int) -> tuple[int, tuple[int, ...]]:
-    """The same for fewer rows than SIZES[0], after a call of `before` rows (0: none), behind the time that it takes."""
+def _parts_of_rest(count: int, before: int, new_size: int, most: int) -> tuple[int, tuple[int, ...]]:
+    """The same for fewer rows than `most`, after a call of `before` rows (0: none), behind the time that it takes."""
     if count <= 0:
         return 0, ()
     ways = []
     for size in SIZES:
-        if size <= before or not before:
-            time, rest = _parts_of_rest(count - size, size, new_size)
+        if size <= (before or most):
+            time, rest = _parts_of_rest(count - size, size, new_size, most)
             ways.append((time + size + 1 + new_size * (size != before), (size, *rest)))
     return min(ways, key=lambda way: way[0])
