@@ -95,8 +95,8 @@ class TorchNet(NeuralNet):
             raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
         self.device = torch.device("cpu")
         self.for_one = game.num_players == 1
-        """Values stand for points, which have no natural scale. Two actions differ by less than an answer in bf16 rounds
-        away, as torch's would be; OpenVINO multiplies bf16 numbers, and answers in float32."""
+        """Values stand for points, which have no natural scale: two actions differ by less than bf16 rounds away of an
+        answer. OpenVINO multiplies bf16 numbers and answers in float32; torch would answer in bf16."""
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
         check_module(module, self._example, game.num_actions, game.value_shape)

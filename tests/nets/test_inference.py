@@ -20,7 +20,7 @@ from alphazero.nets import torch_net
 from alphazero.nets.any_module import CannotConvert, to_priors
 from alphazero.nets.devices import INFERENCE_VARIABLE, describe_inference, say_once, want_inference, wanted_inference
 from alphazero.nets.kernels import openvino as inference_openvino
-from alphazero.nets.kernels.openvino import OpenVinoInference, parts_of
+from alphazero.nets.kernels.openvino import NARROW, SIZES, OpenVinoInference, parts_of
 from alphazero.nets.torch_net import Inference, TorchNet, fastest
 from alphazero.players.contestants import load_net
 from games.connect4.game import Connect4
@@ -94,27 +94,41 @@ def test_float32_is_float32_in_batches_of_any_size(shared, in_float32, count):
 
 def test_a_batch_is_cut_into_parts_that_take_the_least_time():
     """Two positions, as in a match of two games, once waited for eight; 54 were once cut into 32, 8, 8, 4 and 2."""
-    assert [parts_of(count, 3) for count in (0, 1, 2, 3, 5, 9, 12, 22, 26)] == [
+    assert [parts_of(count, 3, 32) for count in (0, 1, 2, 3, 5, 9, 12, 22, 26)] == [
         (), (1,), (2,), (4,), (8,), (8, 1), (4, 4, 4), (8, 8, 8), (32,)
     ]  # fmt: skip
-    assert [parts_of(32 + rest, 3)[1:] for rest in (1, 16, 17, 24, 25)] == [(1,), (8, 8), (8, 8, 1), (8, 8, 8), (32,)]
-    assert [parts_of(32 + rest, 8)[1:] for rest in (1, 16, 17, 24, 25)] == [(1,), (8, 8), (32,), (32,), (32,)]
-    assert sum(parts_of(1_000_000, 8)) == 1_000_000
+    rests = 1, 16, 17, 24, 25
+    assert [parts_of(32 + rest, 3, 32)[1:] for rest in rests] == [(1,), (8, 8), (8, 8, 1), (8, 8, 8), (32,)]
+    assert [parts_of(32 + rest, 8, 32)[1:] for rest in rests] == [(1,), (8, 8), (32,), (32,), (32,)]
+    assert [parts_of(count, 8, 128) for count in (100, 115, 160)] == [(32, 32, 32, 4), (128,), (128, 32)]
+    assert sum(parts_of(1_000_000, 8, 32)) == 1_000_000
 
 
-@pytest.mark.parametrize(("before", "new_size"), [((), 3), ((32,), 8)])
-def test_no_other_parts_take_less_time(before, new_size):
+@pytest.mark.parametrize(("before", "new_size", "most"), [((), 3, 32), ((32,), 8, 32), ((), 8, 128), ((128,), 3, 128)])
+def test_no_other_parts_take_less_time(before, new_size, most):
     """Against all ways of at most five calls, in any order: a row each call, `new_size` for each of another size."""
 
     def cost(parts):
         changes = sum(a != b for a, b in itertools.pairwise((*(before or (0,)), *parts)))
         return sum(parts) + len(parts) + new_size * changes
 
-    ways = [parts for calls in range(1, 6) for parts in itertools.product((32, 8, 4, 2, 1), repeat=calls)]
-    for count in range(1, 33):
-        ours = parts_of(sum(before) + count, new_size)[len(before) :]
+    sizes = [size for size in SIZES if size <= most]
+    ways = [parts for calls in range(1, 6) for parts in itertools.product(sizes, repeat=calls)]
+    for count in range(1, most + 1, most // 32):
+        ours = parts_of(sum(before) + count, new_size, most)[len(before) :]
         assert sum(ours) >= count
-        assert cost(ours) == min(cost(parts) for parts in ways if sum(parts) >= count)
+        assert cost(ours) <= min(cost(parts) for parts in ways if sum(parts) >= count)
+
+
+@pytest.mark.parametrize("channels", [8, NARROW // 42, NARROW // 42 + 1])
+def test_a_network_with_few_numbers_in_a_layer_is_asked_about_more_positions_at_once(channels):
+    """Connect Four has 42 squares."""
+    net = registry.load("connect4").make_net(Connect4(), {"blocks": 1, "channels": channels})
+    assert isinstance(net, TorchNet)
+    made = OpenVinoInference(net.frozen_float(), net._example, bf16=False)
+    made(np.zeros((128, *Connect4.observation_shape), np.float32))
+    asked = [size for size, idle in made._idle.items() if idle]
+    assert asked == [128 if 42 * channels <= NARROW else 32]
 
 
 @pytest.mark.parametrize(
@@ -123,8 +137,8 @@ def test_no_other_parts_take_less_time(before, new_size):
 def test_a_processor_with_amx_fills_parts_up_sooner(shared, monkeypatch, amx, bf16, sizes):
     """A row takes a tenth of the time there, and loading weights as long as elsewhere."""
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_bf16": amx})
-    for name in ("_take_over", "set_weights"):
-        monkeypatch.setattr(OpenVinoInference, name, lambda self, module: None)
+    monkeypatch.setattr(OpenVinoInference, "_take_over", lambda self, module: setattr(self, "_most", 32))
+    monkeypatch.setattr(OpenVinoInference, "set_weights", lambda self, module: None)
     asked: list[int] = []
 
     def compiled(self: OpenVinoInference, size: int, precision: str) -> SimpleNamespace:
