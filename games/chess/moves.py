@@ -22,6 +22,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from alphazero.game import lowest_bit, reverse_bits
+
 ZERO, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
 DIAGONAL, STRAIGHT, OTHER, OWN, FLAGS = range(5)
 EN_PASSANT, FIFTY, REPEATS, COLOR = (np.uint64(shift) for shift in (4, 10, 17, 19))
@@ -52,42 +54,6 @@ PAWN, KNIGHT, KING = (np.array(words_of(steps), np.uint64) for steps in ([(1, -1
 
 
 @njit
-def count_bits(word):
-    """The number of bits of a uint64 that are 1, as compilers know it: one instruction."""
-    word -= (word >> ONE) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
-
-
-@njit
-def first_of(word):
-    """The lowest square of a word that is not 0."""
-    return count_bits(~word & (word - ONE))
-
-
-@njit
-def swapped(word, swaps):
-    """Exchanges neighbouring groups of so many bits, for each (bits, mask of every second group)."""
-    for shift, mask in swaps:
-        half, kept = np.uint64(shift), np.uint64(mask)
-        word = ((word >> half) & kept) | ((word & kept) << half)
-    return word
-
-
-@njit
-def flip_rows(word):
-    """Row 0 of eight becomes row 7."""
-    return swapped(word, ((8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF)))
-
-
-@njit
-def reverse(word):
-    """The board turned by 180 degrees."""
-    return flip_rows(swapped(word, ((1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F))))
-
-
-@njit
 def upwards(occupied, square, first):
     """The squares on lines `first` and `first` + 1, from a square up to the first piece, with that."""
     found = ZERO
@@ -101,7 +67,7 @@ def upwards(occupied, square, first):
 @njit
 def sliding(occupied, square, first):
     """The squares that a rook (`first` 0) or a bishop (2) attacks."""
-    return upwards(occupied, square, first) | reverse(upwards(reverse(occupied), 63 - square, first))
+    return upwards(occupied, square, first) | reverse_bits(upwards(reverse_bits(occupied), 63 - square, first))
 
 
 @njit
@@ -142,7 +108,7 @@ def survey(state):
     """
     own, occupied = state[OWN], occupied_by_all(state)
     theirs = men_of(state, occupied & ~own)
-    king = first_of(state[OTHER] & state[STRAIGHT] & own) & 63  # of a state without a king, as in a hostile file, 0
+    king = lowest_bit(state[OTHER] & state[STRAIGHT] & own) & 63  # of a state without a king, as in a hostile file, 0
     checkers = attackers(theirs, occupied, king)
     pinned, answers = ZERO, ALL
     if checkers:
@@ -153,10 +119,10 @@ def survey(state):
             seen = sliding(occupied, king, first)
             behind = sliders & ~seen & sliding(occupied & ~(seen & own), king, first)
             while behind:
-                pinned |= own & seen & sliding(occupied, first_of(behind), first)
+                pinned |= own & seen & sliding(occupied, lowest_bit(behind), first)
                 behind &= behind - ONE
             if answers & sliders & seen and checkers:
-                answers |= seen & sliding(occupied, first_of(sliders & seen), first)
+                answers |= seen & sliding(occupied, lowest_bit(sliders & seen), first)
     return theirs, occupied, king, checkers, answers, pinned
 
 
@@ -186,7 +152,7 @@ def king_moves(state, found, board):
     others = occupied & ~(ONE << np.uint64(king))
     moves, near = ZERO, KING[king] & board & ~state[OWN]
     while near:
-        square = first_of(near)
+        square = lowest_bit(near)
         near &= near - ONE
         if attackers(theirs, others, square) == ZERO:
             moves |= ONE << np.uint64(square)
@@ -234,7 +200,7 @@ def moves_from(state, found, square, board):
 def has_move(state, found, board):
     left = state[OWN]
     while left:
-        if moves_from(state, found, first_of(left), board):
+        if moves_from(state, found, lowest_bit(left), board):
             return True
         left &= left - ONE
     return False

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
-from alphazero.game import Rules
+from alphazero.game import Rules, count_bits, flip_rows, lowest_bit
 from alphazero.game.functions import plain
 from games.chess.moves import (
     AROUND,
@@ -30,9 +30,6 @@ from games.chess.moves import (
     REPEATS,
     STRAIGHT,
     ZERO,
-    count_bits,
-    first_of,
-    flip_rows,
     has_move,
     is_dead,
     men_of,
@@ -187,12 +184,12 @@ def make_rules(size: int, longest: int) -> Rules:
         pawns = men_of(state, state[OWN])[0]
         left = state[OWN] & board
         while left:
-            square = first_of(left)
+            square = lowest_bit(left)
             left &= left - ONE
             moves = moves_from(state, found, square, board)
             promotes = square // 8 == size - 2 and (pawns >> np.uint64(square)) & ONE
             while moves:
-                target = first_of(moves)
+                target = lowest_bit(moves)
                 moves &= moves - ONE
                 legal_mask[numbers[square, target]] = True
                 if promotes:

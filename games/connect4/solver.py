@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from alphazero.errors import InvalidSetting, StorageError
-from alphazero.game import Game, Position
+from alphazero.game import Game, Position, count_bits
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.game.spec import AreBalanced, CompiledOracle, ExactResult, Oracle
 from alphazero.players.baselines import NO_SCORE, ExactSolver, ScorePlayer
@@ -26,7 +26,6 @@ from games.connect4.solver_kernels import (
     BOOK_BITS,
     BOOK_HEADER,
     SQUARES,
-    count_bits,
     moves_to_end,
     score_column,
     solve_many,

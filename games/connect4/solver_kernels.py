@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from alphazero.game import count_bits
 from alphazero.game.kernels import kernel
 from games.connect4.game import BOARD, COLUMN, COLUMNS, ONE, ROWS, ZERO, completing_squares, has_four
 
@@ -36,15 +37,6 @@ BOOK_OFFSET = 15
 """A score in the book is stored as a number of 5 bits, less this."""
 BOOK_HEADER = 24
 """Bytes before the cells: seed, number of segments, size of a segment; 8 each, the lowest byte first."""
-
-
-@njit
-def count_bits(word):
-    """The number of bits of a uint64 that are 1."""
-    word -= (word >> np.uint64(1)) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit

@@ -34,7 +34,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Colors, Game, Label, Piece, Position, Rules, edge_labels, grid_cells
+from alphazero.game import Board, Colors, Game, Label, Piece, Position, Rules, edge_labels, grid_cells, reverse_bits
 
 ZERO, ONE, HALF = np.uint64(0), np.uint64(1), np.uint64(32)
 ALL, LAST_ROW = np.uint64(0xFFFFFFFF), np.uint64(0xF0000000)
@@ -56,17 +56,6 @@ MOST_QUIET, MOST_ACTIONS = 80, 400
 """Moves of both players; and actions after which a game is drawn, which hardly one reaches."""
 COUNT = HISTORY + -(-MOST_QUIET // IN_A_WORD)
 COLORS = Colors("#3b2a1f", "#f1e4d3", "#ecd9b8", "#8c6a4a", "#6f5238", first="#1d1d1d", second="#f7f3ea")
-
-
-@njit
-def reverse_bits(word):
-    """H. S. Warren, Hacker's Delight, 7-1."""
-    for shift, mask in (
-        (1, 0x5555555555555555), (2, 0x3333333333333333), (4, 0x0F0F0F0F0F0F0F0F),
-        (8, 0x00FF00FF00FF00FF), (16, 0x0000FFFF0000FFFF), (32, 0x00000000FFFFFFFF),
-    ):  # fmt: skip
-        word = ((word >> np.uint64(shift)) & np.uint64(mask)) | ((word & np.uint64(mask)) << np.uint64(shift))
-    return word
 
 
 @njit

@@ -12,6 +12,7 @@ from functools import cache
 import numpy as np
 from numba import njit
 
+from alphazero.game import count_bits, lowest_bit
 from alphazero.game.functions import plain
 
 ZERO, ONE = np.uint64(0), np.uint64(1)
@@ -36,15 +37,6 @@ def without(a, b):
 @njit
 def is_empty(a):
     return a[0] | a[1] | a[2] | a[3] | a[4] | a[5] | a[6] == ZERO
-
-
-@njit
-def count_bits(word):
-    """The number of bits of a uint64 that are 1, as compilers know it: one instruction."""
-    word -= (word >> ONE) & np.uint64(0x5555555555555555)
-    word = (word & np.uint64(0x3333333333333333)) + ((word >> np.uint64(2)) & np.uint64(0x3333333333333333))
-    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
-    return np.int64((word * np.uint64(0x0101010101010101)) >> np.uint64(56))
 
 
 @njit
@@ -110,7 +102,7 @@ def make_points(size: int) -> Points:
     @njit
     def lowest(number, word):
         """The point of the lowest bit that is 1 in a word, which is the `number`-th."""
-        index = count_bits((word - ONE) & ~word)
+        index = lowest_bit(word)
         return (number * rows + index // stride) * size + index % stride
 
     @njit

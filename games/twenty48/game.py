@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 from numba import njit
 
-from alphazero.game import Board, Cell, Clicks, Colors, Game, Piece, Position, Rules, Score, square
+from alphazero.game import Board, Cell, Clicks, Colors, Game, Piece, Position, Rules, Score, count_bits, square
 
 SIZE = 4
 NUM_CELLS = SIZE * SIZE
@@ -118,9 +118,7 @@ def step(state, action):
 
 @njit
 def num_empty(state):
-    bits = LOWS & ~marks(state[TILES])
-    bits = (bits + (bits >> np.uint64(4))) & np.uint64(0x0F0F_0F0F_0F0F_0F0F)
-    return np.int64((bits * np.uint64(0x0101_0101_0101_0101)) >> np.uint64(56))
+    return count_bits(LOWS & ~marks(state[TILES]))
 
 
 @njit
