@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from alphazero.api.extras import play_web as play_web
     from alphazero.api.loading import Evaluation as Evaluation
     from alphazero.api.loading import check_game as check_game
+    from alphazero.api.loading import enlarge_net as enlarge_net
     from alphazero.api.loading import evaluate as evaluate
     from alphazero.api.loading import load_game as load_game
     from alphazero.api.loading import load_net as load_net

@@ -15,6 +15,7 @@ from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownNam
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.validator import Findings, validate
+from alphazero.machine import without_draws
 from alphazero.nets.devices import INFERENCES
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.players import contestants
@@ -83,6 +84,37 @@ def load_net(
         raise UnknownName("inference", inference, INFERENCES)
     text = contestants.text_of(name) if isinstance(name, Path) else str(name)
     return contestants.load_net(text, loaded if net is None else with_net(loaded, net), device, inference)
+
+
+def enlarge_net(
+    net: NeuralNet, small: Game | type[Game] | str | Path, large: Game | type[Game] | str | Path
+) -> NeuralNet:
+    """A net for the game `large` that begins with what `net` has learned of `small`, the game on a smaller board.
+
+    Both games show the same planes. Their actions are the squares, row by row, then perhaps others, such as a pass; or
+    both have `action_places`. Save the new net, and `initial_net` takes its file. Raises NetError where the games do
+    not fit, or where `net` is no residual network of the framework.
+
+    >>> import alphazero as az, pathlib
+    >>> net = az.enlarge_net(az.load_net("best", "go5"), "go5", "go7")
+    >>> card = net.save(pathlib.Path("start.safetensors"), {})
+    >>> az.load_net("start.safetensors", "go7").card["game"]
+    'go7'
+    """
+    from alphazero.nets.larger_board import enlarge  # these import torch
+    from alphazero.nets.resnet import ResNet, make_net
+    from alphazero.nets.torch_net import TorchNet
+
+    old, new = registry.of(small).game, registry.of(large).game
+    check_net(net, old)
+    if not isinstance(net, TorchNet) or type(net.module) is not ResNet:
+        raise NetError("only a residual network of the framework can go on with a larger board")
+    with without_draws():  # a fresh net draws its weights, which are overwritten
+        larger = make_net(new, net.card["net"])
+    assert isinstance(larger.module, ResNet)
+    enlarge(larger.module, old, net.module.state_dict(), new)
+    larger.freeze()
+    return larger
 
 
 def with_net(loaded: LoadedGame, make: MakeNet) -> LoadedGame:
