@@ -18,7 +18,7 @@ TESTED_IN = {
     "tests/tournaments/test_tables.py": ["alphazero/commands/tables.py"],
     "tests/matches/test_seats.py": ["alphazero/matches/seating.py"],
     "tests/commands/test_export.py": ["alphazero/nets/onnx_export.py"],
-    "tests/commands/test_gtp.py": ["alphazero/game/gtp_words.py", "alphazero/players/gtp_[gs]*.py"],
+    "tests/commands/test_gtp.py": ["alphazero/game/reading/gtp_words.py", "alphazero/players/gtp_[gs]*.py"],
     "tests/commands/test_uci.py": ["alphazero/players/uci_server.py"],
     "tests/commands/test_new_game.py": ["alphazero/commands/rules/*.py"],
     "tests/commands/test_program.py": ["alphazero/_version.py", "alphazero/commands/shared.py", "alphazero/errors.py"],

@@ -15,7 +15,7 @@ import numpy as np
 from alphazero.catalogue.user_code import naming
 from alphazero.errors import GameError, quote
 from alphazero.game.game import Game
-from alphazero.game.gtp_words import GtpWords, default_words
+from alphazero.game.reading.gtp_words import GtpWords, default_words
 from alphazero.game.spec import PARTS, AreBalanced, GameSpec, Oracle, Part, named_parts
 from alphazero.nets.neural_net import NeuralNet
 

@@ -31,7 +31,7 @@ from alphazero.commands.options import (
 )
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting
-from alphazero.game.gtp_words import check_spoken
+from alphazero.game.reading.gtp_words import check_spoken
 from alphazero.game.reading.san import chess_like
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_device, wanted_inference

@@ -95,8 +95,7 @@ class TorchNet(NeuralNet):
             raise NetError(f"az.TorchNet takes a Game and a torch module, not a {given}")
         self.device = torch.device("cpu")
         self.for_one = game.num_players == 1
-        """Values stand for points, which have no natural scale: two actions differ by less than bf16 rounds away of an
-        answer. OpenVINO multiplies bf16 numbers and answers in float32; torch would answer in bf16."""
+        """Actions differ by less than an answer in bf16 rounds away, as torch's would be; OpenVINO's is float32."""
         self._example = torch.from_numpy(np.stack([game.start().observation] * 2))
         _mind_forks()
         check_module(module, self._example, game.num_actions, game.value_shape)
@@ -124,8 +123,7 @@ class TorchNet(NeuralNet):
             self.frozen, self.dtype, self.bf16 = frozen, torch.float32, False
             if bf16_pays(self.device):
                 short = copy.deepcopy(frozen).to(torch.bfloat16)
-                example = self._example.to(self.device, torch.bfloat16).contiguous(memory_format=self.layout)
-                answers = answers_of(short, example)
+                answers = answers_of(short, self._example.to(self.device, torch.bfloat16, memory_format=self.layout))
                 self.bf16 = answers is not None and all(bool(torch.isfinite(each).all()) for each in answers)
                 if self.bf16 and not self.for_one:
                     self.frozen, self.dtype = short, torch.bfloat16
@@ -190,8 +188,7 @@ class TorchNet(NeuralNet):
             return "torch"
         made = list[Inference]()
         for library in LIBRARIES:
-            # products of bf16 are ten times as fast there
-            slow = library is WinogradInference and self.bf16 and has_amx()
+            slow = library is WinogradInference and self.bf16 and has_amx()  # bf16 is ten times as fast there
             if library.name == name or (name == "auto" and not slow):
                 try:
                     made.append(library(self.frozen_float(), self._example, self.bf16))

@@ -21,8 +21,8 @@ from typing import Any, SupportsIndex, get_type_hints
 from alphazero.catalogue.loaded import LaterPart, LoadedGame
 from alphazero.errors import CheckpointError, InvalidSetting, UnknownName, quote, shorten
 from alphazero.game import Position
-from alphazero.game.gtp_words import check_spoken
 from alphazero.game.kernels import kernels_of
+from alphazero.game.reading.gtp_words import check_spoken
 from alphazero.machine import without_draws
 from alphazero.nets.devices import choose_device, describe_inference, say_once, usual_torch, wanted_inference
 from alphazero.nets.neural_net import NeuralNet, check_net

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from alphazero.game import Game, Piece, Position
 from alphazero.game.board import enclosed
-from alphazero.game.gtp_words import COLUMNS, GtpWords
 from alphazero.game.reading import sgf
+from alphazero.game.reading.gtp_words import COLUMNS, GtpWords
 from alphazero.game.reading.record_files import MOST_BYTES
 from alphazero.storage.files import read_bytes
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game import Game, Position
-from alphazero.game.gtp_words import COLOURS, GtpWords
+from alphazero.game.reading.gtp_words import COLOURS, GtpWords
 from alphazero.players.engine_process import TIMEOUT, EngineFault, EnginePlayer, EngineProcess
 
 NEEDED = ("boardsize", "clear_board", "genmove", "play", "quit")

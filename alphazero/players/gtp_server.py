@@ -21,7 +21,7 @@ from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, printable
 from alphazero.game import Position
-from alphazero.game.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
+from alphazero.game.reading.gtp_words import COLOURS, COLUMNS, GtpWords, points_of
 from alphazero.players import gtp_go
 from alphazero.players.gtp_go import Command, Refused, number_of
 from alphazero.players.net_players import SearchPlayer

@@ -1,6 +1,6 @@
 """Go on boards of 5x5 to 19x19."""
 
-from alphazero.game.gtp_words import GtpWords
+from alphazero.game.reading.gtp_words import GtpWords
 from alphazero.game.spec import GameSpec
 
 SPEC = GameSpec(

@@ -1,6 +1,6 @@
 """Five in a row on 9x9 and 15x15."""
 
-from alphazero.game.gtp_words import without_i
+from alphazero.game.reading.gtp_words import without_i
 from alphazero.game.spec import GameSpec
 
 SPEC = GameSpec(

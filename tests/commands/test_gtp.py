@@ -13,7 +13,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.commands import serve
 from alphazero.commands.shared import run_command
-from alphazero.game.gtp_words import GtpWords
+from alphazero.game.reading.gtp_words import GtpWords
 from alphazero.players import gtp_server
 from alphazero.players.contestants import make_player
 from alphazero.players.gtp_server import Server

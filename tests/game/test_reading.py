@@ -6,7 +6,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InputError
 from alphazero.game import Game, Position
-from alphazero.game.gtp_words import default_words
+from alphazero.game.reading.gtp_words import default_words
 from games.connect4.game import Connect4
 from games.othello.game import Othello
 

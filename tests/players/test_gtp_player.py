@@ -16,8 +16,8 @@ from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import InvalidSetting
-from alphazero.game.gtp_words import default_words
 from alphazero.game.kernels import Kernels
+from alphazero.game.reading.gtp_words import default_words
 from alphazero.game.record import read_records, words_of
 from alphazero.matches.arena import Arena
 from alphazero.players import engine_process

@@ -23,8 +23,8 @@ from alphazero.catalogue.adapters import openspiel_texts as texts
 from alphazero.errors import GameError, UnknownName, quote, shorten
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
-from alphazero.game.gtp_words import GtpWords
 from alphazero.game.python_game import PythonGame
+from alphazero.game.reading.gtp_words import GtpWords
 from alphazero.game.rules import Score
 from alphazero.game.spec import GameSpec
 

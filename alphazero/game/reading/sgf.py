@@ -15,7 +15,7 @@ from typing import Any
 from alphazero._version import __version__
 from alphazero.errors import InputError, InvalidSetting, quote
 from alphazero.game.game import Game
-from alphazero.game.gtp_words import COLUMNS
+from alphazero.game.reading.gtp_words import COLUMNS
 from alphazero.game.reading.moves import SPELLINGS
 from alphazero.game.record import GameRecord, record_of
 
