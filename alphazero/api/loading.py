@@ -106,9 +106,10 @@ def enlarge_net(
     from alphazero.nets.torch_net import TorchNet
 
     old, new = registry.of(small).game, registry.of(large).game
-    check_net(net, old)
     if not isinstance(net, TorchNet) or type(net.module) is not ResNet:
-        raise NetError("only a residual network of the framework can go on with a larger board")
+        given = type(net.module if isinstance(net, TorchNet) else net).__name__
+        raise NetError(f"az.enlarge_net takes a net whose module is a ResNet, as az.load_net gives, not a {given}")
+    check_net(net, old)
     with without_draws():  # a fresh net draws its weights, which are overwritten
         larger = make_net(new, net.card["net"])
     assert isinstance(larger.module, ResNet)

@@ -34,6 +34,7 @@ CORNER, BESIDE_CORNER, DIAGONAL_TO_CORNER, EDGE = 25, -5, -10, 2
 """Weights for the `minimax` baseline: a corner is never turned over, and who plays beside it often gives it away."""
 
 
+# not those of `alphazero.game`: rules in other words get another name, and tournaments of before could not go on
 @njit
 def count_bits(word):
     """The number of bits of a uint64 that are 1."""

@@ -84,9 +84,11 @@ def test_games_that_differ_by_more_than_the_board_are_refused(small, large, says
 
 
 def test_a_net_that_is_no_resnet_or_of_another_game_is_refused():
-    with pytest.raises(NetError, match="residual"):
-        az.enlarge_net(az.load_net("best", "backgammon"), "backgammon", "backgammon")
-    with pytest.raises(NetError):
+    with pytest.raises(NetError, match="not a Connect4Net"):
+        az.enlarge_net(az.load_net("beginner", "connect4"), "connect4", "connect4")
+    with pytest.raises(NetError, match="not a str"):
+        az.enlarge_net("best", "go5", "go7")  # type: ignore[arg-type]
+    with pytest.raises(NetError, match="a net for go5, not for hex"):
         az.enlarge_net(random_net("go5"), "hex", "hex")
 
 
