@@ -30,6 +30,7 @@ POSITIONS = {
     "connect4": "44444 3 2 3 3 5 5 2 2 2",
     "chess": "e2e4 c7c5 g1f3 d7d6 d2d4 c5d4 f3d4 g8f6 b1c3 a7a6 c1g5 e7e6 f2f4 d8b6",
     "gardner": "c2c3 b4c3 b2c3 a4a3 b1a3 b5c3",
+    "dobutsu": "b2b3 c4b3 a1b2 b3c2 c1c2 C@b3 b2c3",
     "draughts": "11-16 22-18 10-14 25-22 7-11 30-25 2-7 24-20 7-10 21-17 14x21x30 22-17 30-25",
     "dots_and_boxes": "0 12 13 22 9 11 2 15 8 17 21 3 16",
     "go5": "C3 C2 D2 C4 B4 D3 B2 D4",

@@ -49,6 +49,7 @@ TESTED_IN = {
     "tests/nets/test_winograd.py": ["alphazero/nets/kernels/winograd_kernels.py"],
     "tests/nets/test_other_nets.py": ["alphazero/nets/neural_net.py"],
     "tests/games/test_chess.py": ["games/chess/*.py"],
+    "tests/games/test_dobutsu.py": ["games/dobutsu/*.py"],
     "tests/games/test_draughts.py": ["games/draughts/*.py"],
     "tests/games/test_go.py": ["games/go/points.py"],
     "tests/games/test_pig.py": ["games/pig/*.py"],

@@ -32,7 +32,7 @@ from alphazero.commands.options import (
 from alphazero.commands.shared import parse
 from alphazero.errors import InvalidSetting
 from alphazero.game.reading.gtp_words import check_spoken
-from alphazero.game.reading.san import chess_like
+from alphazero.game.reading.san import with_fen
 from alphazero.machine import count_cores
 from alphazero.nets.devices import choose_device, wanted_inference
 from alphazero.players.contestants import checkpoint_of, make_player
@@ -126,7 +126,7 @@ def gtp(argv: list[str]) -> None:
 def uci(argv: list[str]) -> None:
     config = parse(UciConfig, argv, command="uci")
     _, loaded = load_game(config.game, [config.contestant])
-    chess_like(loaded.game, "UCI")
+    with_fen(loaded.game)
 
     def make_server(make: Callable[[], Player], out: TextIO) -> UciServer:
         if checkpoint_of(config.contestant, loaded) is None:  # it compiles nothing yet: what is wrong is said at once

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from alphazero.errors import InvalidSetting, UnknownName, quote
 from alphazero.game import Game, Position
-from alphazero.game.reading.san import CHESS, chess_like
+from alphazero.game.reading.san import CHESS, with_fen
 from alphazero.game.record import words_of
 from alphazero.players.engine_process import TIMEOUT, EnginePlayer, EngineProcess
 
@@ -47,7 +47,7 @@ class UciPlayer(EnginePlayer):
         self, game: Game, command: str, limits: Mapping[str, int], options: Mapping[str, str],
         timeout: float = TIMEOUT, log: list[str] | None = None,
     ):  # fmt: skip
-        self._chess, limits = chess_like(game, "UCI"), limits or USUAL
+        self._notation, limits = with_fen(game), limits or USUAL
         self._go = " ".join(["go", *(f"{name} {limit}" for name, limit in limits.items())])
         self._options = {_plain(name): value for name, value in options.items()}
         if "uci_elo" in self._options:  # engines heed it only then
@@ -75,7 +75,7 @@ class UciPlayer(EnginePlayer):
         ask(engine, "ucinewgame", "isready", until="readyok")
 
     def _ask_move(self, engine: EngineProcess, position: Position, known: tuple[int, ...]) -> str:
-        start = f"fen {self._chess.fen_of(position.start)}" if position.is_set_up else "startpos"
+        start = f"fen {self._notation.fen_of(position.start)}" if position.is_set_up else "startpos"
         words = words_of(position.start, position.actions)
         played = ask(
             engine, " ".join(["position", start, *["moves", *words] * bool(words)]), self._go, until="bestmove"

@@ -23,7 +23,7 @@ from alphazero._version import __version__
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, UnknownName, printable
 from alphazero.game import Position
-from alphazero.game.reading.san import chess_like
+from alphazero.game.reading.san import with_fen
 from alphazero.game.record import words_of
 from alphazero.machine import Threads
 from alphazero.players.net_players import SearchPlayer
@@ -49,8 +49,8 @@ class UciServer:
 
     def __init__(self, loaded: LoadedGame, name: str, make: Callable[[], Player], out: TextIO):
         """`make` gives the player, which plays many games at a time, and which is called `name`."""
-        self._chess = chess_like(loaded.game, "UCI")
-        self._variant = self._chess.name
+        self._notation = with_fen(loaded.game)
+        self._variant = self._notation.name
         self._game, self._name, self._make, self._number = loaded.game, name, make, 0
         self._most = max(1, min(MOST_SIMULATIONS, MOST_BYTES // bytes_of_simulation(loaded.game)))
         self._numbers = {"simulations": 0, "multipv": 1}
@@ -152,7 +152,7 @@ class UciServer:
         """The position; after a draw that elsewhere has to be claimed, without its past, so that the game goes on."""
         if not position.terminal or position.outcome:
             return position
-        *board, _, number = self._chess.fen_of(position).split()
+        *board, _, number = self._notation.fen_of(position).split()
         return self._game.position(" ".join([*board, "0", number]))
 
     # --- on the other thread ---

@@ -19,16 +19,28 @@ SAN = re.compile(r"([KQRBN]?)([a-wyz]?)(\d*)[-x:]?([a-z]\d+)[=(]?([QRBNqrbn]?)\)
 
 
 @runtime_checkable
-class ChessLike(Protocol):
-    """A game that programs for chess understand. Its name is that of the variant, for UCI and for PGN files."""
+class WithFen(Protocol):
+    """A game that engines for variants of chess understand. Its name is that of the variant, for UCI and PGN files."""
 
     name: str
 
     def fen_of(self, position: Any) -> str:
         """The position in Forsyth-Edwards notation, with all six fields, as `read_board` reads it."""
 
+
+@runtime_checkable
+class ChessLike(WithFen, Protocol):
+    """Chess on a board of any size: moves have a name in standard algebraic notation."""
+
     def in_check(self, position: Any) -> bool:
         """The player to move is in check."""
+
+
+def with_fen(game: Any) -> WithFen:
+    """The same game; raises InvalidSetting if engines that speak UCI have no words for it."""
+    if not isinstance(game, WithFen):
+        raise InvalidSetting(f"UCI knows chess and games like it, and has no words for {game.name}")
+    return game
 
 
 def chess_like(game: Any, what: str) -> ChessLike:

@@ -1,0 +1,5 @@
+"""Dobutsu shogi, the game of animals."""
+
+from alphazero.game.spec import GameSpec
+
+SPEC = GameSpec(games={"dobutsu": ".game:Dobutsu"}, presets=".preset:presets")

@@ -1,0 +1,184 @@
+"""Dobutsu shogi in step with pyffish 0.0.90, and on positions drawn by hand."""
+
+import re
+
+import numpy as np
+import pytest
+
+from alphazero.catalogue import registry
+from alphazero.errors import IllegalAction, InputError
+from alphazero.game import Position
+from alphazero.game.kernels import kernels_of
+from games.dobutsu.game import MOST_PLIES, NUM_SQUARES
+
+GAME = registry.load("dobutsu").game
+
+
+class Fairy:
+    """The same game as pyffish plays it."""
+
+    def __init__(self, fen: str = ""):
+        self.library = pytest.importorskip("pyffish")
+        self.fen, self.moves = fen or self.library.start_fen("dobutsu"), list[str]()
+
+    @property
+    def legal(self) -> set[str]:
+        return set(self.library.legal_moves("dobutsu", self.fen, self.moves))
+
+    @property
+    def reached(self) -> str:
+        return self.library.get_fen("dobutsu", self.fen, self.moves)
+
+    def outcome(self, to_play: int) -> int | None:
+        """+1 if the first player has won, 0 for a draw, None while the game goes on."""
+        for end in ("is_immediate_game_end", "is_optional_game_end"):
+            is_over, value = getattr(self.library, end)("dobutsu", self.fen, self.moves)
+            if is_over:
+                return int(np.sign(value)) * (-1 if to_play else 1)
+        if not self.legal:
+            return 1 if to_play else -1
+        return None
+
+
+def parts_of(fen: str) -> tuple[str, list[str], str]:
+    """The board, the letters of both hands, and who moves."""
+    board, hands, player = re.match(r"(\S+)\[([^]]*)\] (\w)", fen).groups()
+    return board, sorted(hands.replace("-", "")), player
+
+
+def play_in_step(seed: int, cautious: bool = False) -> int | None:
+    """A random game beside pyffish, and its outcome. Cautious players end no game in 60 plies while they need not."""
+    rng, position, theirs = np.random.default_rng(seed), GAME.start(), Fairy()
+    while not position.terminal:
+        assert theirs.outcome(position.to_play) is None
+        words = {position.format(action): action for action in position.legal_actions}
+        assert words.keys() == theirs.legal
+        assert parts_of(GAME.fen_of(position)) == parts_of(theirs.reached)
+        again = GAME.position(theirs.reached)
+        assert again.legal_mask.tolist() == position.legal_mask.tolist() and again.state[0] == position.state[0]
+        after = {word: position.play(action) for word, action in words.items()}
+        calm = [word for word in sorted(words) if not after[word].terminal] if cautious else []
+        if cautious and position.ply == 60:
+            return None
+        word = (calm or sorted(words))[rng.integers(len(calm or words))]
+        theirs.moves.append(word)
+        position = after[word]
+    if position.ply < MOST_PLIES:
+        assert theirs.outcome(position.to_play) == position.outcome
+    return position.outcome
+
+
+def test_random_games_go_in_step_with_pyffish():
+    assert {play_in_step(seed) for seed in range(30)} == {1, -1}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_longer_games_go_in_step_with_pyffish(seed: int):
+    play_in_step(seed, cautious=True)
+
+
+def test_perft_beside_pyffish():
+    """Sequences of 1 to 5 moves; a game that is over has none."""
+    kernels, theirs, found = kernels_of(GAME), Fairy(), []
+    states = kernels.start_states(1)
+    for _ in range(5):
+        masks, terminal, _ = kernels.describe_all(states)
+        parents, actions = np.nonzero(masks & ~terminal[:, None])
+        states = states[parents]
+        kernels.play(states, np.zeros(len(states), np.int8), actions)
+        found.append(len(states))
+
+    def count(depth: int) -> int:
+        if theirs.outcome(len(theirs.moves) % 2) is not None:
+            return 0
+        if depth == 1:
+            return len(theirs.legal)
+        total = 0
+        for move in theirs.legal:
+            theirs.moves.append(move)
+            total += count(depth - 1)
+            theirs.moves.pop()
+        return total
+
+    assert found == [4, 17, 123, 976, 8122] and [count(depth) for depth in range(1, 5)] == found[:4]
+
+
+def after(text: str, fen: str = "") -> Position:
+    position = GAME.position(fen)
+    for word in text.split():
+        position = position.play(position.parse(word))
+    return position
+
+
+def test_the_third_time_is_a_draw_and_the_network_sees_the_second():
+    circle = "c1c2 a4a3 c2c1 a3a4"
+    assert after(circle).observation[16].max() == 1 and not after(circle).terminal
+    third, theirs = after(f"{circle} {circle}"), Fairy()
+    theirs.moves = circle.split() * 2
+    assert third.terminal and third.outcome == 0
+    # Fairy-Stockfish 0.0.90 does not count the start, which it was given as a board
+    assert theirs.outcome(0) is None
+    theirs.moves *= 2
+    assert theirs.outcome(0) == 0
+
+
+def test_a_lion_that_comes_to_the_last_row_wins():
+    fen = "2l/L2/3/3[] w - - 0 1"
+    assert {GAME.position(fen).format(action) for action in GAME.position(fen).legal_actions} >= {"a3a4"}
+    won = after("a3a4", fen)
+    assert won.terminal and won.outcome == 1
+
+
+def test_a_lion_that_could_be_taken_wins_once_it_cannot():
+    entered = after("a3a4", "1gl/L2/3/2C[] w - - 0 1")
+    assert not entered.terminal and after("b4a4", GAME.fen_of(entered)).outcome == -1
+    assert not after("c4c3", GAME.fen_of(entered)).terminal
+    spared = after("b4b3", GAME.fen_of(entered))
+    assert spared.terminal and spared.outcome == 1
+
+
+def test_chicks_become_hens_and_are_chicks_again_in_hand():
+    hen = after("b3b4+", "2l/1C1/3/L2[] w - - 0 1")
+    assert GAME.fen_of(hen).startswith("1+Cl/3/3/L2[] b") and hen.format(hen.legal_actions[0])
+    taken = after("c4b4", GAME.fen_of(hen))
+    assert GAME.fen_of(taken).startswith("1l1/3/3/L2[c] w")
+    dropped = after("c@b1", "1l1/3/3/L2[c] b - - 0 1")
+    assert GAME.fen_of(dropped).startswith("1l1/3/3/Lc1[] w")  # on the last row it stays a chick, and never moves
+    assert str(dropped).splitlines()[3] == "1 L c ."
+
+
+def test_left_and_right_may_change_places():
+    cells, actions = GAME.symmetries
+    position = after("b2b3 c4b3 c1c2")
+    state = position.state.copy()
+    GAME.rules.transform(state, 1)
+    turned = Position(GAME, state, position.to_play, ())
+    assert (turned.observation.reshape(17, -1) == position.observation.reshape(17, -1)[:, cells[1]]).all()
+    assert (turned.legal_mask == position.legal_mask[actions[1]]).all()
+
+
+def test_boards_are_read_and_wrong_ones_refused():
+    assert GAME.position("gle/1c1/1C1/ELG[-] w 0 1") == GAME.start()
+    assert GAME.position("1Hl/3/3/L2[] b").state[0] == GAME.position("1+Cl/3/3/L2[] b - - 0 1").state[0]
+    for wrong in (
+        "gle/1c1/1C1/EGG[] w", "gle/1c1/1C1/ELG[c] w", "gle/1c1/1C1[] w", "gle/1c1/1C1/EL[] w", "1l1/3/3/3[] w",
+        "g+le/1c1/1C1/ELG[] w",
+    ):  # fmt: skip
+        with pytest.raises(InputError):
+            GAME.position(wrong)
+
+
+def test_moves_are_read_and_wrong_ones_refused():
+    assert after("b2b3 C4B3").ply == 2
+    for wrong in ("", "b2", "b2b4", "b2b3+", "C@b3", "z1a1", "h@a2", "a0a1"):
+        with pytest.raises(IllegalAction):
+            GAME.start().parse(wrong)
+
+
+def test_people_see_hands_and_click_on_them():
+    position = after("b2b3 c4b3")
+    texts = {piece.cell: piece.text for piece in GAME.pieces(position)}
+    assert texts == {0: "G", 1: "L", 4: "E", 9: "E", 10: "L", 11: "G", 12: "C", 15: "C"}
+    first = after("c1c2 b3b2")
+    drops = [clicks for clicks in GAME.clicks(after("a1b2", GAME.fen_of(first))) if clicks[0] >= NUM_SQUARES]
+    assert all(clicks[0] == NUM_SQUARES + 3 for clicks in drops) and drops
