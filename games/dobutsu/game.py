@@ -6,8 +6,8 @@
    2 . C .    pieces belong to who took them, hens as chicks, and may be dropped on an empty square in place of a move.
    1 E L G
 
-Who takes the lion wins, and who has the own one on the last row where it cannot be taken. A position that comes for
-the third time is a draw. Small letters are the second player's.
+Nobody may leave the lion where it can be taken; who has no move loses. A lion that comes to the last row wins. A
+position that comes for the third time is a draw. Small letters are the second player's.
 
 Square 3 * row + column as the mover sees it, row 0 at home; after each move the board turns round. An action is a
 square that a piece leaves, in a direction, or a square that it is dropped on: 12 * (direction, or 8 + piece) + square.
@@ -87,31 +87,46 @@ def find(position, piece):
 
 
 @njit
-def attacks(position, at, owner):
-    """The mover (`owner` 0) or the opponent (1) has a piece that goes to a square."""
+def attackers(position, at):
+    """The squares of the opponent's pieces that attack a square, a bit for each."""
+    found = 0
     for way in range(DIRECTIONS):
         near = np.int64(NEIGHBOURS[at, way])
         if near >= 0:
-            piece = piece_at(position, near) - THEIRS * owner
-            its_way = way if owner else DIRECTIONS - 1 - way  # from there to the square, as the owner sees it
-            if 0 < piece <= HEN and MOVES[piece] >> its_way & 1:
-                return True
-    return False
+            piece = piece_at(position, near) - THEIRS
+            if 0 < piece <= HEN and MOVES[piece] >> way & 1:
+                found |= 1 << near
+    return found
 
 
 @njit
-def can_go(position, at, way):
-    """The mover has a piece on a square that may go a way."""
-    piece, target = piece_at(position, at), np.int64(NEIGHBOURS[at, way])
-    if piece > HEN or target < 0 or not MOVES[piece] >> way & 1:
-        return False
-    there = piece_at(position, target)
-    return there == EMPTY or there > THEIRS
+def mark(position, legal_mask):
+    """Marks the legal actions and returns their number.
 
-
-@njit
-def can_drop(position, at, kind):
-    return piece_at(position, at) == EMPTY and in_hand(position, 0, kind) > 0
+    Pieces go a step at a time, so nothing can be put between a lion and its attacker, and no piece is pinned.
+    """
+    lion, count = find(position, LION), 0
+    checkers = attackers(position, lion) if lion >= 0 else 0
+    several = checkers & (checkers - 1) != 0
+    for at in range(NUM_SQUARES):
+        piece = piece_at(position, at)
+        for way in range(DIRECTIONS):
+            target = np.int64(NEIGHBOURS[at, way])
+            goes = piece <= HEN and target >= 0 and MOVES[piece] >> way & 1 == 1
+            if goes:
+                there = piece_at(position, target)
+                goes = there == EMPTY or (there > THEIRS and there != THEIRS + LION)
+            if goes and piece == LION:
+                goes = attackers(position, target) == 0
+            elif goes and checkers:
+                goes = not several and checkers >> target & 1 == 1
+            legal_mask[NUM_SQUARES * way + at] = goes
+            count += goes
+        for kind in range(KINDS):
+            goes = piece == EMPTY and checkers == 0 and in_hand(position, 0, kind) > 0
+            legal_mask[NUM_SQUARES * (DIRECTIONS + kind) + at] = goes
+            count += goes
+    return count
 
 
 @njit
@@ -122,23 +137,7 @@ def init(state):
 
 @njit
 def legal(state, legal_mask):
-    for at in range(NUM_SQUARES):
-        for way in range(DIRECTIONS):
-            legal_mask[NUM_SQUARES * way + at] = can_go(state[POSITION], at, way)
-        for kind in range(KINDS):
-            legal_mask[NUM_SQUARES * (DIRECTIONS + kind) + at] = can_drop(state[POSITION], at, kind)
-
-
-@njit
-def has_move(position):
-    for at in range(NUM_SQUARES):
-        for way in range(DIRECTIONS):
-            if can_go(position, at, way):
-                return True
-        for kind in range(KINDS):
-            if can_drop(position, at, kind):
-                return True
-    return False
+    mark(state[POSITION], legal_mask)
 
 
 @njit
@@ -164,7 +163,7 @@ def step(state, action):
     else:
         target, piece = np.int64(NEIGHBOURS[at, way]), piece_at(position, at)
         taken = piece_at(position, target) - THEIRS
-        if taken > 0 and taken != LION:
+        if taken > 0:
             position += ONE << np.uint64(HAND + (0 if taken == HEN else 2 * (taken - CHICK)))
         if piece == CHICK and target >= NUM_SQUARES - COLUMNS:
             piece = HEN
@@ -178,25 +177,20 @@ def step(state, action):
 
 
 @njit
-def decided(state):
-    """+1 if the mover has won, -1 if the mover has lost, 0 if neither."""
-    position = state[POSITION]
-    own, other = find(position, LION), find(position, THEIRS + LION)
-    if own < 0 or 0 <= other < COLUMNS and not attacks(position, other, 0):
-        return -1
-    if own >= NUM_SQUARES - COLUMNS and not attacks(position, own, 1):
-        return 1
-    return 0 if has_move(position) else -1
+def is_lost(state):
+    """The opponent's lion has come to the mover's home row, or the mover has no move."""
+    lion = find(state[POSITION], THEIRS + LION)
+    return 0 <= lion < COLUMNS or mark(state[POSITION], np.empty(NUM_ACTIONS, np.bool_)) == 0
 
 
 @njit
 def is_terminal(state):
-    return state[REPEATS] >= np.uint64(2) or state[PLIES] >= np.uint64(MOST_PLIES) or decided(state) != 0
+    return state[REPEATS] >= np.uint64(2) or state[PLIES] >= np.uint64(MOST_PLIES) or is_lost(state)
 
 
 @njit
 def terminal_value(state):
-    return float(decided(state))
+    return -1.0 if is_lost(state) else 0.0
 
 
 @njit
