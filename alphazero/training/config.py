@@ -39,6 +39,8 @@ class SelfPlayConfig:
     td_lambda: float = 0.9
     """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
     With 1 it is the result alone, with 0 the search's value of the position alone."""
+    td_lambda_after: int = 0
+    """Games of the run over which lambda falls from 1 to `td_lambda`; until then the search's values know too little."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,7 @@ LIMITS: dict[str, dict[str, tuple[float, float]]] = {
         "games_per_generation": (1, 1 << 24), "num_slots": (1, 1 << 16), "temperature": (0, 100),
         "temperature_plies": (0, 1 << 16), "final_temperature": (0, 100), "random_plies": (0, 1 << 16),
         "epsilon": (0, 1), "epsilon_after": (0, 1 << 48), "td_lambda": (0, 1),
+        "td_lambda_after": (0, 1 << 48),
     },
     "replay": {"window_start": (1, math.inf), "window_growth": (0, 1e6)},
     "learner": {

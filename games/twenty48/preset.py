@@ -11,7 +11,11 @@ from alphazero.training.config import EvaluationConfig, GateConfig, LearnerConfi
 
 
 def presets(game: Game) -> dict[str, RunConfig]:
-    """`quick`: fifteen minutes on two cores; `standard`: an hour; `strong`: as long as you like."""
+    """`quick`: fifteen minutes on two cores; `standard`: an hour; `strong`: as long as you like.
+
+    Dice make games differ, so that longer runs need no noise. Their returns look ever fewer plies ahead: what a whole
+    game brings is mostly luck.
+    """
     quick = RunConfig(
         generations=10_000,
         minutes=15,
@@ -22,4 +26,10 @@ def presets(game: Game) -> dict[str, RunConfig]:
         gate=GateConfig(enabled=False),  # one game in a hundred seeds takes longer than a generation
         evaluation=EvaluationConfig(opponents=("random", "greedy"), games=100, simulations=50),
     )
-    return {"quick": quick, "standard": replace(quick, minutes=60), "strong": replace(quick, minutes=600)}
+    standard = replace(
+        quick,
+        minutes=60,
+        search=replace(quick.search, num_simulations=24, noise_fraction=0.0),
+        self_play=replace(quick.self_play, games_per_generation=128, td_lambda=0.9, td_lambda_after=8192),
+    )
+    return {"quick": quick, "standard": standard, "strong": replace(standard, minutes=600)}

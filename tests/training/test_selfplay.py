@@ -309,6 +309,29 @@ def test_value_targets_know_the_plies_that_give_samples_and_no_random_ones(game)
     assert any(not games.known[:, :1].all() for games in recordings), "some games begin with random plies"
 
 
+def test_lambda_falls_with_the_number_of_a_game():
+    """Games 0 to 9 have 1, 0.95, ...; all later ones 0.5, however many of them end together."""
+    lambdas = {}
+
+    def listen(games, settings):
+        assert len(games.z) == 1
+        lambdas[len(lambdas)] = settings.td_lambda
+        return lambda_returns(games, settings)
+
+    config = SelfPlayConfig(td_lambda=0.5, td_lambda_after=10)
+    worker = SelfPlay(
+        Kernels(Connect4()), config, SearchConfig(num_simulations=2), uniform_priors, 8, 0, value_targets=listen
+    )
+    samples = worker.play(30)
+    numbers = worker.ended_games()[:, 0].tolist()
+    assert [lambdas[i] for i in range(len(numbers))] == pytest.approx([1 - 0.05 * min(10, n) for n in numbers])
+    assert len(set(numbers)) == len(numbers) >= 30 and len(samples) == worker.ended_games()[:, 1].sum()
+    plain = SelfPlay(
+        Kernels(Connect4()), SelfPlayConfig(td_lambda=0.5), SearchConfig(num_simulations=2), uniform_priors, 8, 0
+    )
+    assert plain.play(30).states.tobytes() == samples.states.tobytes()
+
+
 def test_a_game_that_random_plies_would_end_begins_without_any():
     worker = make_worker(TicTacToe(), 400, settings={"random_plies": 9}, simulations=2)
     assert not worker.kernels.describe_all(worker.states)[1].any()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -209,8 +210,17 @@ class SelfPlay(Worker):
         """The samples of the games in `slots`, which ended with `rewards` for who played last."""
         if not len(slots):  # a value target need not know what to say about no games
             return no_samples(self.kernels.game)
+        config = self.config
+        if config.td_lambda_after:  # each game has a lambda of its own
+            if len(slots) > 1:
+                each = [
+                    self._samples(*(array[[i]] for array in (slots, last_plies, rewards))) for i in range(len(slots))
+                ]
+                return Samples.join(each)
+            share = min(1.0, int(self.games[slots[0]]) / config.td_lambda_after)
+            config = replace(config, td_lambda=1.0 - share * (1.0 - config.td_lambda))
         samples, counts = self.past.samples(
-            slots, self.first_plies[slots], last_plies, rewards, lambda games: self.value_targets(games, self.config)
+            slots, self.first_plies[slots], last_plies, rewards, lambda games: self.value_targets(games, config)
         )
         self._ended.append(np.stack([self.games[slots], counts, self._first_weights[slots]], axis=1))
         return samples
