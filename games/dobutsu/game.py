@@ -72,6 +72,11 @@ def piece_at(position, at):
 
 
 @njit
+def neighbour(at, way):
+    return np.int64(NEIGHBOURS[at, way])
+
+
+@njit
 def in_hand(position, owner, kind):
     """How many pieces of a kind, from 0, the mover (`owner` 0) or the opponent (1) holds."""
     return np.int64((position >> np.uint64(HAND + 6 * owner + 2 * kind)) & np.uint64(3))
@@ -91,7 +96,7 @@ def attackers(position, at):
     """The squares of the opponent's pieces that attack a square, a bit for each."""
     found = 0
     for way in range(DIRECTIONS):
-        near = np.int64(NEIGHBOURS[at, way])
+        near = neighbour(at, way)
         if near >= 0:
             piece = piece_at(position, near) - THEIRS
             if 0 < piece <= HEN and MOVES[piece] >> way & 1:
@@ -111,7 +116,7 @@ def mark(position, legal_mask):
     for at in range(NUM_SQUARES):
         piece = piece_at(position, at)
         for way in range(DIRECTIONS):
-            target = np.int64(NEIGHBOURS[at, way])
+            target = neighbour(at, way)
             goes = piece <= HEN and target >= 0 and MOVES[piece] >> way & 1 == 1
             if goes:
                 there = piece_at(position, target)
@@ -121,11 +126,11 @@ def mark(position, legal_mask):
             elif goes and checkers:
                 goes = not several and checkers >> target & 1 == 1
             legal_mask[NUM_SQUARES * way + at] = goes
-            count += goes
+            count += int(goes)
         for kind in range(KINDS):
             goes = piece == EMPTY and checkers == 0 and in_hand(position, 0, kind) > 0
             legal_mask[NUM_SQUARES * (DIRECTIONS + kind) + at] = goes
-            count += goes
+            count += int(goes)
     return count
 
 
@@ -153,15 +158,21 @@ def turn_round(position):
 
 
 @njit
+def plies_of(state):
+    """The plies so far, but the last one where a hostile file has more."""
+    return min(np.int64(state[PLIES]), MOST_PLIES - 1)
+
+
+@njit
 def step(state, action):
     position, way, at = state[POSITION], action // NUM_SQUARES, action % NUM_SQUARES
-    plies = min(np.int64(state[PLIES]), MOST_PLIES - 1)
+    plies = plies_of(state)
     state[EARLIER + plies] = position
     if way >= DIRECTIONS:
         position |= np.uint64(way - DIRECTIONS + CHICK) << np.uint64(4 * at)
         position -= ONE << np.uint64(HAND + 2 * (way - DIRECTIONS))
     else:
-        target, piece = np.int64(NEIGHBOURS[at, way]), piece_at(position, at)
+        target, piece = neighbour(at, way), piece_at(position, at)
         taken = piece_at(position, target) - THEIRS
         if taken > 0:
             position += ONE << np.uint64(HAND + (0 if taken == HEN else 2 * (taken - CHICK)))
