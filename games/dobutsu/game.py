@@ -62,7 +62,7 @@ START = sum(
         11: THEIRS + ELEPHANT,
     }.items()
 )  # fmt: skip
-WORTH = np.array([0, 1, 3, 3, 0, 4], np.float32)
+WORTH = np.array([0, 1, 3, 3, 0, 4, 0, 0], np.float32)  # the last two are no pieces, but may be in a hostile file
 COLORS = Colors("#4b5d3a", "#f4f1e4", "#f6edd0", "#e3d4a4", "#8a7a4c", first="#2f7d4f", second="#2b6cb0")
 
 
