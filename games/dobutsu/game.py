@@ -78,7 +78,7 @@ def neighbour(at, way):
 
 @njit
 def in_hand(position, owner, kind):
-    """How many pieces of a kind, from 0, the mover (`owner` 0) or the opponent (1) holds."""
+    """The number of pieces of a kind, from 0, that the mover (`owner` 0) or the opponent (1) holds."""
     return np.int64((position >> np.uint64(HAND + 6 * owner + 2 * kind)) & np.uint64(3))
 
 
@@ -292,7 +292,7 @@ class Dobutsu(Game):
         return found
 
     def hand(self, state: np.ndarray, to_play: int, player: int) -> dict[str, int]:
-        """How many pieces of each kind a player holds, by their letters."""
+        """The number of pieces of each kind that a player holds, by their letters."""
         shift = HAND + 6 * (to_play ^ player)
         return {LETTERS[CHICK + kind]: int(state[POSITION]) >> shift + 2 * kind & 3 for kind in range(KINDS)}
 
