@@ -53,6 +53,7 @@ NEIGHBOURS = np.array(
 ZERO, ONE, FOUR, FIFTEEN = (np.uint64(number) for number in (0, 1, 4, 15))
 HAND, PLAYER = 48, 60
 MOST_PLIES = 256
+LAST = np.uint64(MOST_PLIES - 1)
 POSITION, REPEATS, PLIES, EARLIER = range(4)
 STATE_WORDS = EARLIER + MOST_PLIES
 START = sum(
@@ -160,7 +161,7 @@ def turn_round(position):
 @njit
 def plies_of(state):
     """The plies so far, but the last one where a hostile file has more."""
-    return min(np.int64(state[PLIES]), MOST_PLIES - 1)
+    return np.int64(min(state[PLIES], LAST))
 
 
 @njit
@@ -215,7 +216,7 @@ def observe(state, planes):
         for kind in range(KINDS):
             planes[10 + kind, row, column] = in_hand(position, 0, kind) / 2.0
             planes[13 + kind, row, column] = in_hand(position, 1, kind) / 2.0
-        planes[16, row, column] = min(np.int64(state[REPEATS]), 1)
+        planes[16, row, column] = state[REPEATS] > ZERO
 
 
 @njit
