@@ -40,7 +40,7 @@ class SelfPlayConfig:
     """Lambda of the value target, the lambda-return (Sutton 1988) of the search's values and the game's result.
     With 1 it is the result alone, with 0 the search's value of the position alone."""
     td_lambda_after: int = 0
-    """Games of the run over which lambda falls from 1 to `td_lambda`: values know too little at first."""
+    """Games of the run over which lambda falls from 1 to `td_lambda`, slowly at first: values know little then."""
 
 
 @dataclass(frozen=True)

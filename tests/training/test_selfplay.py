@@ -310,7 +310,7 @@ def test_value_targets_know_the_plies_that_give_samples_and_no_random_ones(game)
 
 
 def test_lambda_falls_with_the_number_of_a_game():
-    """Games 0 to 9 have 1, 0.95, ...; all later ones 0.5, however many of them end together."""
+    """Games 0 to 9 have 1, 0.995, 0.98, ...; all later ones 0.5, however many of them end together."""
     lambdas = {}
 
     def listen(games, settings):
@@ -324,7 +324,7 @@ def test_lambda_falls_with_the_number_of_a_game():
     )
     samples = worker.play(30)
     numbers = worker.ended_games()[:, 0].tolist()
-    assert [lambdas[i] for i in range(len(numbers))] == pytest.approx([1 - 0.05 * min(10, n) for n in numbers])
+    assert [lambdas[i] for i in range(len(numbers))] == pytest.approx([1 - 0.005 * min(10, n) ** 2 for n in numbers])
     assert len(set(numbers)) == len(numbers) >= 30 and len(samples) == worker.ended_games()[:, 1].sum()
     plain = SelfPlay(
         Kernels(Connect4()), SelfPlayConfig(td_lambda=0.5), SearchConfig(num_simulations=2), uniform_priors, 8, 0

@@ -218,7 +218,7 @@ class SelfPlay(Worker):
                 ]
                 return Samples.join(each)
             share = min(1.0, int(self.games[slots[0]]) / config.td_lambda_after)
-            config = replace(config, td_lambda=1.0 - share * (1.0 - config.td_lambda))
+            config = replace(config, td_lambda=1.0 - share**2 * (1.0 - config.td_lambda))
         samples, counts = self.past.samples(
             slots, self.first_plies[slots], last_plies, rewards, lambda games: self.value_targets(games, config)
         )
