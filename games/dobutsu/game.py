@@ -25,7 +25,6 @@ import numpy as np
 from numba import njit
 
 from alphazero.game import Board, Cell, Clicks, Colors, Game, Piece, Position, Rules, edge_labels, grid_cells, square
-from alphazero.game.functions import plain
 
 ROWS, COLUMNS = 4, 3
 NUM_SQUARES, DIRECTIONS, KINDS = ROWS * COLUMNS, 8, 3
@@ -247,9 +246,6 @@ def heuristic(state):
     return lead / (6.0 + abs(lead))
 
 
-PLAIN_TURN = np.errstate(over="ignore")(plain(turn_round))
-
-
 def name_of(at: int, player: int) -> str:
     """The name of a square that a player sees."""
     row, column = divmod(NUM_SQUARES - 1 - at if player else at, COLUMNS)
@@ -353,7 +349,7 @@ class Dobutsu(Game):
         if board.count("L") != 1 or board.count("l") != 1 or max(map(everything.count, "CGE")) > 2:
             raise ValueError("each side has one lion; there are two chicks, two giraffes and two elephants at most")
         player, state = int(found[3].lower() == "b"), np.zeros(STATE_WORDS, np.uint64)
-        state[POSITION] = PLAIN_TURN(np.uint64(word)) if player else word
+        state[POSITION] = turn_round.py_func(np.uint64(word)) if player else word
         return Position(self, state, player, ())
 
     # --- pictures ---
