@@ -315,7 +315,8 @@ class Dobutsu(Game):
         return name_of(at, player) + name_of(target, player) + "+" * crowned
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        return {self.format_action(action, state).lower(): action for action in range(NUM_ACTIONS)}[text.lower()]
+        words, word = {self.format_action(action, state).lower(): action for action in range(NUM_ACTIONS)}, text.lower()
+        return words[word if word in words else f"{word}+"]  # a chick has no choice on the last row
 
     def fen_of(self, position: Position) -> str:
         """The position in the form of Forsyth-Edwards Notation that programs for variants use; a hen is +C."""

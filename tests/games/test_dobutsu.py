@@ -142,6 +142,7 @@ def test_who_has_no_move_loses():
 
 def test_chicks_become_hens_and_are_chicks_again_in_hand():
     hen = after("b3b4+", "2l/1C1/3/L2[] w - - 0 1")
+    assert hen == after("b3b4", "2l/1C1/3/L2[] w - - 0 1")  # as Fairy-Stockfish 11.1 may have it
     assert GAME.fen_of(hen).startswith("1+Cl/3/3/L2[] b") and hen.format(hen.legal_actions[0])
     taken = after("c4b4", GAME.fen_of(hen))
     assert GAME.fen_of(taken).startswith("1l1/3/3/L2[c] w")
