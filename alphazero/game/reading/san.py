@@ -20,7 +20,7 @@ SAN = re.compile(r"([KQRBN]?)([a-wyz]?)(\d*)[-x:]?([a-z]\d+)[=(]?([QRBNqrbn]?)\)
 
 @runtime_checkable
 class WithFen(Protocol):
-    """A game that engines for variants of chess understand. Its name is that of the variant, for UCI and PGN files."""
+    """A game that engines for chess and its variants understand by UCI. Its name is that of the variant."""
 
     name: str
 
@@ -30,7 +30,7 @@ class WithFen(Protocol):
 
 @runtime_checkable
 class ChessLike(WithFen, Protocol):
-    """Chess on a board of any size: moves have a name in standard algebraic notation."""
+    """Chess on a board of any size, whose moves have names in SAN; PGN files name it as the variant."""
 
     def in_check(self, position: Any) -> bool:
         """The player to move is in check."""
@@ -39,15 +39,19 @@ class ChessLike(WithFen, Protocol):
 def with_fen(game: Any) -> WithFen:
     """The same game; raises InvalidSetting if engines that speak UCI have no words for it."""
     if not isinstance(game, WithFen):
-        raise InvalidSetting(f"UCI knows chess and games like it, and has no words for {game.name}")
+        raise _no_words("UCI", game)
     return game
 
 
 def chess_like(game: Any, what: str) -> ChessLike:
     """The same game; raises InvalidSetting, about `what` it was to be used for, if it is no kind of chess."""
     if not isinstance(game, ChessLike):
-        raise InvalidSetting(f"{what} knows chess and games like it, and has no words for {game.name}")
+        raise _no_words(what, game)
     return game
+
+
+def _no_words(what: str, game: Any) -> InvalidSetting:
+    return InvalidSetting(f"{what} knows chess and games like it, and has no words for {game.name}")
 
 
 def san(position: Any, action: int) -> str:
