@@ -1,8 +1,8 @@
 """Measures other people's search beside ours, alternating on one core: `python -m benchmarks.peers`.
 
 It makes an environment of its own in `build/peers`, with pgx, mctx and OpenSpiel from PyPI, and uses them by their
-public interfaces. Games for more than two have a plain search in numpy beside them instead. Positions, sizes of the
-network and numbers of simulations are the same for all.
+public interfaces. Games for more than two have a plain search in numpy beside them instead, whose network is answered
+by our inference or by torch itself. Positions, sizes of the network and numbers of simulations are the same for all.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ def measure(options: PeersBenchmark, game: str, python: str) -> dict[str, dict[s
     if game not in NOT_IN_OPENSPIEL:
         programs["OpenSpiel, PUCT"] = [python, str(HERE / "openspiel_tree.py")], {}
     if game in FOR_MANY:
-        programs["plain numpy, PUCT"] = [sys.executable, "-m", "benchmarks.peers.plain_numpy"], {}
+        command = [sys.executable, "-m", "benchmarks.peers.plain_numpy"]
+        programs |= {"plain numpy, PUCT": (command, {}), "plain numpy, PUCT, torch": (command, {"inference": "torch"})}
     found: dict[str, dict[str, list[float]]] = {name: {figure: [] for figure in FIGURES} for name in programs}
     with ExitStack() as stack:
         workers = {}

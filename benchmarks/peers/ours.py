@@ -74,7 +74,7 @@ def make_game_and_net(task: dict[str, Any]) -> tuple[Kernels, NeuralNet]:
         make = make_net if task["considered"] else loaded.make_net
         net = make(game, asdict(NetConfig(*task["net"])))
     net.use_threads(1)
-    net.use_inference("auto")
+    net.use_inference(task.get("inference", "auto"))
     return Kernels(game), net
 
 
