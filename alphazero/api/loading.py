@@ -14,6 +14,7 @@ from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import IllegalAction, InvalidSetting, NetError, UnknownName, quote
 from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
+from alphazero.game.rules import by_player
 from alphazero.game.validator import Findings, validate
 from alphazero.machine import without_draws
 from alphazero.nets.devices import INFERENCES
@@ -166,12 +167,15 @@ class Evaluation:
     """`float32[A]`: the probability of each action, 0 on illegal ones."""
     value: float
     """In [-1, 1], for the player to move."""
+    values: tuple[float, ...]
+    """Each player's value, the first player's first."""
 
 
 def evaluate(position: Position, net: NeuralNet) -> Evaluation:
     """The net's policy and value of one position; a position and its mirror image get the same answer.
 
-    Raises IllegalAction if the game is over at `position`, and EvaluationError if the answer is not finite.
+    Raises IllegalAction if the game is over at `position` or a die is due there, and EvaluationError if the answer is
+    not finite.
 
     >>> import alphazero as az
     >>> game = az.load_game("connect4")
@@ -185,9 +189,12 @@ def evaluate(position: Position, net: NeuralNet) -> Evaluation:
         raise InvalidSetting(f"az.evaluate takes a Position and a NeuralNet, as az.load_net gives it, not {given}")
     if position.terminal:
         raise IllegalAction("the game is over at this position, so a net has no opinion of it: take back a move")
+    if position.chances:
+        raise IllegalAction("a die is due at this position, so a net has no opinion of it: play an outcome first")
     check_net(net, position.game)
     registry.try_rules(position.game)
     ask = Evaluator(kernels_of(position.game), net, cache_size=0)
     with on_one_thread(net):
         policies, values = ask(position.state[None].copy(), position.legal_mask[None].copy())
-    return Evaluation(policies[0], float(values[0]))
+    own = np.atleast_1d(values[0])
+    return Evaluation(policies[0], float(own[0]), by_player(own, position.to_play, position.game.num_players))

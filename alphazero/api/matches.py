@@ -18,6 +18,7 @@ from alphazero.machine import count_cores
 from alphazero.matches.arena import GAMES_WITH_HUMAN, play_with_human, shown
 from alphazero.matches.intervals import elo_difference, elo_interval
 from alphazero.matches.result import MatchResult, describe, describe_counts, records_of
+from alphazero.matches.seating import whole_groups
 from alphazero.nets.devices import check_device
 from alphazero.players.contestants import Contestant, make_player
 from alphazero.players.human import HumanLeft, HumanPlayer
@@ -152,4 +153,4 @@ def results_of(
             raise InvalidSetting(f"games with a human begin at the start: leave {option('openings')} out")
         yield play_with_human(loaded.game, first, second, GAMES_WITH_HUMAN if games is None else games, seed)
         return
-    yield from shown(loaded, first, second, 100 if games is None else games, seed, openings)
+    yield from shown(loaded, first, second, whole_groups(loaded.game, 100 if games is None else games), seed, openings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -64,7 +65,8 @@ def describe(game: Game, names: list[str], result: Tables) -> str:
     lines[0] += count_of(len(result.owners), "game")
     for i in sorted(range(len(names)), key=lambda i: -elo[i]):
         share, error = result.share(i)
-        lines.append(f"{names[i]:<{width}}  rating {elo[i]:+5.0f} ± {errors[i]:.0f}  share {share:.1%} ± {error:.1%}")
+        interval = f" ± {error:.1%}" if math.isfinite(error) else ""  # one group has none
+        lines.append(f"{names[i]:<{width}}  rating {elo[i]:+5.0f} ± {errors[i]:.0f}  share {share:.1%}{interval}")
     worth = ", ".join(f"{value:+.0f}" for value in seats)
     lines.append(f"Equal contestants share {1 / game.num_players:.1%} each. The seats are worth {worth} points.")
     lines.append("Each group plays all its seatings with the same opening and the same dice; ratings have mean 0.")
@@ -75,7 +77,13 @@ def as_json(game: Game, seed: int, names: list[str], result: Tables) -> dict[str
     """The result for `--json`."""
     elo, errors, seats = result.rate(len(names))
     rows = [
-        {"name": name, "elo": elo[i], "elo_error": errors[i], "share": share, "share_error": error}
+        {
+            "name": name,
+            "elo": elo[i],
+            "elo_error": errors[i],
+            "share": share,
+            "share_error": error if math.isfinite(error) else None,
+        }
         for i, name in enumerate(names)
         for share, error in [result.share(i)]
     ]

@@ -20,6 +20,12 @@ def group_of(game: Game, number: int) -> int:
     return number // 2 // (game.num_players if game.num_players > 2 else 1)
 
 
+def whole_groups(game: Game, num_games: int) -> int:
+    """So many games, or as many more as make each seat as frequent as another in a game for more than two."""
+    each = 2 * game.num_players if game.num_players > 2 else 1
+    return -(-num_games // each) * each
+
+
 def contestant_at(game: Game, number: Any, seat: Any) -> Any:
     """0 where the first contestant has the seat in a game of that number, 1 where the second has."""
     return (seat != lone_seat(game, number)) ^ (number & 1)

@@ -43,7 +43,7 @@ def enlarge(module: ResNet, small: Game, weights: Mapping[str, Tensor], large: G
 
     def spread(old: Tensor) -> Tensor:
         """Weights `[n, channels * cells]` for the larger board, where equal squares share one's weight."""
-        return (old.reshape(len(old), -1, cells)[:, :, squares] * part).flatten(1)
+        return (old.reshape(len(old), old.shape[1] // cells, cells)[:, :, squares] * part).flatten(1)
 
     found = dict(weights)
     found["value_hidden.weight"] = spread(weights["value_hidden.weight"])

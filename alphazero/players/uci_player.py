@@ -61,6 +61,8 @@ class UciPlayer(EnginePlayer):
         known = {_plain(option[1]): option for option in told if option}
         commands = list[str]()
         for name, value in self._options.items():
+            if name == "uci_variant" and name not in known:
+                raise InvalidSetting(f"{self.name} plays chess alone: it has no option UCI_Variant")
             if name not in known:
                 allowed = [option[1].replace(" ", "_") for option in known.values()]
                 raise UnknownName(f"option of {self.name}", name, allowed, meant=name)

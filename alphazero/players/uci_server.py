@@ -223,7 +223,7 @@ def _limits(words: list[str], colour: str) -> tuple[int, float | None, int]:
 
     Of nodes and depth 0 is none.
     """
-    numbers = {name: int(word) for name, word in pairwise(words) if re.fullmatch(r"-?\d{1,12}", word)}
+    numbers = {name: int(word) for name, word in pairwise(words) if re.fullmatch(r"-?\d{1,18}", word)}
     nodes, depth = (max(0, numbers.get(name, 0)) for name in ("nodes", "depth"))
     if "movetime" in numbers:
         return nodes, max(0.01, numbers["movetime"] / 1000 - OVERHEAD), depth

@@ -84,7 +84,10 @@ class Standings:
         self.game, self.anchor = game, anchor or ("random" if "random" in self.names else None)
         self.counts = tally(self.names, records)
         """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
-        self.ratings: Ratings = rate(self.counts, self.names.index(self.anchor) if self.anchor else None)
+        seated = self.counts
+        if game.num_players == 1:  # nobody begins: each has half of its games in each place
+            seated = (seated + seated.swapaxes(0, 1)[..., ::-1]) / 2
+        self.ratings: Ratings = rate(seated, self.names.index(self.anchor) if self.anchor else None)
         self.opening_plies = max((len(record.opening) for record in records), default=0)
         self.forfeits = Counter(record.contestants[record.result == "1-0"] for record in records if record.forfeit)
         """Games that each contestant gave up, by name."""
@@ -155,8 +158,8 @@ class Standings:
         wins, draws, losses = (first + second).tolist()
         return Row(
             name, wins, draws, losses, self.forfeits[name], 0.5 if score is None else score,
-            score_interval(wins, draws, losses), _score(first), self._times[name],
-            tuple(lengths), float(self.ratings.elo[i]),
+            score_interval(wins, draws, losses), None if self.game.num_players == 1 else _score(first),
+            self._times[name], tuple(lengths), float(self.ratings.elo[i]),
             float(self.ratings.errors[i]), None if below is None else self.ratings.superiority(i, below),
         )  # fmt: skip
 
@@ -186,7 +189,7 @@ def as_text(standings: Standings, shown: Sequence[str] | None = None) -> str:
         f"{standings.game.name}: {standings.tournament.kind} of {len(standings.names)} contestants, "
         f"{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct"
     )
-    parts = [headline, _table(HEAD, table_cells(rows))]
+    parts = [headline, _table(*contestant_cells(rows))]
     if len(standings.names) <= WIDEST:
         parts.append(_table(*cross_cells(standings)))
     return "\n\n".join([*parts, "\n".join(remarks(standings))])
@@ -195,9 +198,9 @@ def as_text(standings: Standings, shown: Sequence[str] | None = None) -> str:
 HEAD = ("", "contestant", "rating", "games", "score", "first", "ms/move", "better than next")
 
 
-def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
-    """A line of words for each contestant, under `HEAD`."""
-    return [
+def contestant_cells(rows: Sequence[Row]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and lines of words: one for each contestant. Where nobody has begun a game, `first` is left out."""
+    lines: list[tuple[str, ...]] = [
         (
             str(number), row.name, f"{row.rating:+z.0f} ± {row.rating_error:.0f}", f"{row.games:,}", f"{row.score:.1%}",
             "" if row.score_when_first is None else f"{row.score_when_first:.1%}", f"{row.ms_per_move:.2f}",
@@ -205,6 +208,9 @@ def table_cells(rows: Sequence[Row]) -> list[tuple[str, ...]]:
         )
         for number, row in enumerate(rows, 1)
     ]  # fmt: skip
+    shown = [i for i, name in enumerate(HEAD) if name != "first" or any(line[i] for line in lines)]
+    head, *lines = [tuple(line[i] for i in shown) for line in (HEAD, *lines)]
+    return head, lines
 
 
 def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -221,12 +227,14 @@ def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, 
 def remarks(standings: Standings) -> list[str]:
     """Sentences below the table."""
     ratings, zero = standings.ratings, f"{standings.anchor} is 0" if standings.anchor else "the mean is 0"
-    first = "One seat against all others" if standings.game.num_players > 2 else "Moving first"
+    draws = f"equal players draw {ratings.draw_rate:.1%} of their games."
+    if standings.game.num_players > 1:
+        first = "One seat against all others" if standings.game.num_players > 2 else "Moving first"
+        draws = f"{first} is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; {draws}"
     found = [
         f"Ratings are Elo points, {zero}; ± is a 95% interval of the distance from the level of the field, a mean in "
         "which each rating counts by how well it is known.",
-        f"{first} is worth {ratings.advantage:+z.0f} ± {ratings.advantage_error:.0f} points; "
-        f"equal players draw {ratings.draw_rate:.1%} of their games.",
+        draws[0].upper() + draws[1:],
     ]
     if standings.records:
         found.append(describe_openings(standings.tournament.openings, standings.opening_plies, standings.game))
@@ -333,7 +341,7 @@ def _page(standings: Standings, pictures: str) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{count_of(len(standings.records), 'game')}, {standings.distinct_games:,} of them distinct.</p>",
-        make_table(HEAD, table_cells(standings.rows)),
+        make_table(*contestant_cells(standings.rows)),
         *(f"<p>{escape(sentence)}</p>" for sentence in remarks(standings)),
         "<h2>Pictures</h2>",
         f'<div class="pictures">{pictures}</div>' if pictures else f"<p>{escape(NO_PICTURES)}</p>",

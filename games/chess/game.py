@@ -159,14 +159,14 @@ class Chess(Game):
         The operations of an EPD count for nothing. After more than fifty moves without a capture, which other programs
         allow, the game is over.
         """
-        found = FEN.match(text)
+        found = FEN.match(text.partition(";")[0])
         if found is None:
             return None
         words = re.sub(r"^((?:\S+\s+){3})[A-Za-z].*", r"\1", found[2] or "", flags=re.DOTALL).split()
         side, rights, passed, quiet, number = (words + ["", "-", "-", "0", "1"][len(words) :])[:5]
         if side not in ("w", "b"):
             raise ValueError("behind the board must stand who moves: w or b")
-        if not all(re.fullmatch("[0-9]{1,4}", count) for count in (quiet, number)):
+        if not all(re.fullmatch("[0-9]{1,9}", count) for count in (quiet, number)):
             raise ValueError("its last two words are numbers: plies without a capture, and the number of the move")
         color = int(side == "b")
         own, other = (self.read_rows(found[1], mover) for mover in (color, 1 - color))

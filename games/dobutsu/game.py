@@ -121,13 +121,18 @@ class Dobutsu(Game):
         return f"{board}[{held}] {'wb'[player]} - - 0 {1 + (plies + (player - plies) % 2) // 2}"
 
     def read_board(self, text: str) -> Position | None:
-        """Such a text, with a hen as +C or H; all behind who moves may be left out. Its position has no history.
+        """Such a text, with a hen as +C or H; empty hands and all behind who moves may be left out. It has no history.
 
         Raises ValueError for a board that no game leads to.
         """
-        found = re.match(r"\s*([cgelh+\d]+(?:/[cgelh+\d]+)+)\[([cge-]*)\] ([wb])(?:\s|$)", text, re.IGNORECASE)
+        found = re.match(
+            r"\s*([cgelh+\d]+(?:/[cgelh+\d]+)+)(?:\[([cge-]*)\])?(?:\s+(\w+))?(?:[\s;]|$)", text, re.IGNORECASE
+        )
         if found is None:
             return None
+        held = found[2] or ""
+        if found[3] not in ("w", "b"):
+            raise ValueError("behind the board must stand who moves: w or b")
         rows = [re.sub(r"\d", lambda run: "." * int(run[0]), row) for row in found[1].split("/")]
         rows = [row.replace("+c", "h").replace("+C", "H") for row in rows]
         if len(rows) != ROWS or any(len(row) != COLUMNS or "+" in row for row in rows):
@@ -136,12 +141,12 @@ class Dobutsu(Game):
         for at, letter in enumerate(board):
             owner = THEIRS * letter.islower()
             word |= (LETTERS.index(letter.upper()) + owner * (letter != ".")) << 4 * at
-        for letter in found[2].replace("-", ""):
+        for letter in held.replace("-", ""):
             word += 1 << HAND + 6 * letter.islower() + 2 * (LETTERS.index(letter.upper()) - CHICK)
-        everything = (board + found[2]).upper().replace("H", "C")
+        everything = (board + held).upper().replace("H", "C")
         if board.count("L") != 1 or board.count("l") != 1 or max(map(everything.count, "CGE")) > 2:
             raise ValueError("each side has one lion; there are two chicks, two giraffes and two elephants at most")
-        player, state = int(found[3].lower() == "b"), np.zeros(STATE_WORDS, np.uint64)
+        player, state = int(found[3] == "b"), np.zeros(STATE_WORDS, np.uint64)
         turned = PLAIN_TURN(np.uint64(word))
         own, other = (turned, np.uint64(word)) if player else (np.uint64(word), turned)
         if PLAIN_ATTACKERS(other, PLAIN_FIND(other, LION)):

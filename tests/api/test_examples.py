@@ -212,6 +212,17 @@ def test_a_position_at_the_end_of_its_game_is_refused():
             ask(over, net)
 
 
+def test_a_net_values_each_player_and_is_not_asked_about_dice():
+    two, three = az.load_game("connect4"), az.load_game("tictacmo")
+    opinion = az.evaluate(two.position("4"), az.load_net("beginner", two))
+    assert opinion.values == (-opinion.value, opinion.value)
+    opinion = az.evaluate(three.position("a1"), az.load_net("best", three))
+    assert len(opinion.values) == 3 and opinion.value == opinion.values[1]
+    dice = az.load_game("pig")
+    with pytest.raises(az.errors.IllegalAction, match="a die is due"):
+        az.evaluate(dice.position("roll"), az.load_net("best", dice))
+
+
 def test_contestants_of_every_kind_and_games_that_can_be_replayed():
     game = az.load_game("connect4")
     net = az.load_net("beginner", game)

@@ -232,6 +232,7 @@ def test_the_game_is_over_in_no_move_and_a_forced_one_is_played(talk):
         ("btime 60000", (0, None, 0)),
         ("infinite", (0, None, 0)),
         ("depth 4 nodes 9", (9, None, 4)),
+        ("nodes 99999999999999", (99_999_999_999_999, None, 0)),
         ("wtime x nodes y depth", (0, None, 0)),
     ],
 )

@@ -73,6 +73,18 @@ e4 * 1. d4 {an open comment"""
     assert pgn.read(b"") == pgn.read(b" \n") == []
 
 
+def test_tags_are_those_of_one_game_and_tell_its_result():
+    found = pgn.read(
+        b'[Event "a"]\n[White "A"]\n\n[Event "b"]\n[Black "B"]\n[Result "1-0"]\n\n1. Pe4 e5\n\n[Event "c"]\n\n1. d4 *'
+    )
+    assert [(game.contestants, " ".join(game.moves), game.result) for game in found] == [
+        (("A", "?"), "", "*"), (("?", "B"), "Pe4 e5", "1-0"), (("?", "?"), "d4", "*"),
+    ]  # fmt: skip
+    game = registry.load("chess").game
+    assert game.start().parse("Pe4") == game.start().parse("e2e4")
+    assert game.position("e4 d5 exd5 e5 dxe6 e.p. Bxe6") == game.position("e4 d5 exd5 e5 dxe6 Bxe6")
+
+
 def test_a_move_that_is_none_is_not_left_out():
     """As `--` and `Z0` stand where nobody has moved: without it the other moves would be those of the other side."""
     (found,) = pgn.read(b"1. e4 -- 2. d4 Z0 *")

@@ -282,7 +282,7 @@ def test_a_game_of_the_most_plies_is_drawn(game, cycle: str):
         "4k3/8/8/8/8/8/4P3/4K3 w - e6 0 1",
         "4k3/8/8/8/4P3/8/8/4K3 b - e9 0 1",
         "4k3/8/8/8/8/8/8/4K2R w - - -1 1",
-        "4k3/8/8/8/8/8/8/4K2R w - - 0 12345",
+        "4k3/8/8/8/8/8/8/4K2R w - - 0 1234567890",
         "rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1",
     ],
 )
@@ -310,6 +310,8 @@ def test_boards_as_other_programs_write_them_are_read():
     plain = CHESS.position(f"{board} 0 1")
     for words in ("", " 0 0", ' bm exd6; id "one 1";', " acn 12; acs 3;"):  # FEN, and EPD with its operations
         assert CHESS.position(board + words) == plain
+    assert CHESS.position(f"{board} 0 1; white is better") == plain
+    assert CHESS.fen_of(CHESS.position(f"{board} 0 12345")).endswith(" 0 12345")
     late = CHESS.position("4k3/8/8/8/8/8/8/4K2R w K - 130 90")  # elsewhere a draw after fifty moves is claimed
     assert late.terminal and late.outcome == 0 and CHESS.fen_of(late).endswith(" 100 90")
 

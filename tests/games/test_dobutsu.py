@@ -167,6 +167,10 @@ def test_left_and_right_may_change_places():
 
 def test_boards_are_read_and_wrong_ones_refused():
     assert GAME.position("gle/1c1/1C1/ELG[-] w 0 1") == GAME.start()
+    for start in ("gle/1c1/1C1/ELG w", "gle/1c1/1C1/ELG[]  w ", "gle/1c1/1C1/ELG[] w; the start"):
+        assert GAME.position(start) == GAME.start()
+    with pytest.raises(InputError, match="who moves: w or b"):
+        GAME.position("gle/1c1/1C1/ELG[]")
     assert GAME.position("1Hl/3/3/L2[] b").state[0] == GAME.position("1+Cl/3/3/L2[] b - - 0 1").state[0]
     for wrong in (
         "gle/1c1/1C1/EGG[] w", "gle/1c1/1C1/ELG[c] w", "gle/1c1/1C1[] w", "gle/1c1/1C1/EL[] w", "1l1/3/3/3[] w",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import alphazero as az
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
 from alphazero.matches.result import records_of
-from alphazero.matches.seating import group_of, lone_seat
+from alphazero.matches.seating import group_of, lone_seat, whole_groups
 from alphazero.players.baselines import GreedyPlayer, RandomPlayer
 from alphazero.players.player import Player
 from tests.search.test_seats import MO, Walk
@@ -41,6 +42,12 @@ def test_each_contestant_is_alone_in_each_seat_with_the_same_opening():
     openings = [actions[:2] for actions in result.actions]
     assert openings[:6] == [openings[0]] * 6 and openings[6:] == [openings[6]] * 6 != openings[:6]
     assert [group_of(MO, number) for number in (0, 5, 6, 11, 12)] == [0, 0, 1, 1, 2]
+
+
+def test_a_match_has_whole_groups():
+    assert len(az.match("random", "greedy", MO, games=4).games) == 6
+    assert [whole_groups(MO, number) for number in (1, 6, 7, 100)] == [6, 6, 12, 102]
+    assert whole_groups(az.load_game("connect4"), 3) == whole_groups(az.load_game("2048"), 3) == 3
 
 
 def test_who_has_the_best_result_wins_and_a_shared_one_is_a_draw():

@@ -43,6 +43,18 @@ def test_the_same_board_has_the_same_weights():
         torch.testing.assert_close(again.module.state_dict()[name], weights, rtol=0, atol=0)
 
 
+@pytest.mark.parametrize(("small", "large"), [("gomoku", "gomoku15"), ("tictacmo", "tictacmo")])
+def test_actions_may_be_the_squares_alone(small: str, large: str):
+    """Gomoku has no pass, so nothing stands behind the squares."""
+    net = random_net(small)
+    larger = az.enlarge_net(net, small, large)
+    assert isinstance(larger, TorchNet) and isinstance(larger.module, ResNet) and isinstance(net.module, ResNet)
+    new, before = larger.module.policy, net.module.policy
+    assert isinstance(new, nn.Linear) and isinstance(before, nn.Linear)
+    assert len(new.bias) == az.load_game(large).num_actions
+    assert new.bias[[0, -1]].tolist() == before.bias[[0, -1]].tolist()
+
+
 def test_a_point_listens_to_the_points_around_it_and_values_to_the_mean():
     """5x5 becomes 7x7: by hand, for the last layers."""
     net = random_net("go5", head_channels=1)

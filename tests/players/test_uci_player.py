@@ -149,7 +149,7 @@ def test_an_option_that_the_engine_would_pass_over_is_refused(options, error, wo
         ("uci:no-such-engine", "cannot be started: No such file or directory"),
         ("uci:x@nodes=0", "nodes of uci must"),
         ("uci:x@depth=deep", "setting depth takes a whole number"),
-        (f"uci:{fake('poor')}", "unknown option"),
+        (f"uci:{fake('poor')}", "it has no option UCI_Variant"),
         (f"uci:{fake('mute')}@timeout=0.3", "has not answered 'uci' for 0.4 s"),
     ],
 )

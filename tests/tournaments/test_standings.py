@@ -140,6 +140,19 @@ def test_who_never_moved_first_has_no_score_of_moving_first():
     assert cells == ["0.5", "", ""]
 
 
+def test_in_a_game_for_one_nobody_moves_first():
+    """Rows that say who begins would rate the place in a pair, which nobody has seen there."""
+    solo = registry.load("2048").game
+    tournament = make_tournament("2048", "round-robin", parse_all(NAMES), 2, None, 0, False)
+    moves = {"moves": ("down",), "opening": ("b3=2", "a1=4")}
+    records = [replace(each, game="2048", **moves) for each in RECORDS]
+    standings = Standings(tournament, records, solo)
+    told = as_text(standings)
+    assert "first" not in told and "Equal players draw" in told and standings.ratings.advantage == pytest.approx(0)
+    assert standings.rows[0].score == Standings(tournament, RECORDS, TIC_TAC_TOE).rows[0].score
+    assert [row["score_when_first"] for row in as_json(standings)["contestants"]] == [None] * 3
+
+
 def test_nothing_is_worth_minus_zero_points(standings):
     standings.ratings = replace(standings.ratings, advantage=-0.3, elo=np.array([-0.2, -0.4, 0.6]))
     assert "Moving first is worth +0 ± " in as_text(standings) and "-0 ±" not in as_text(standings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
 from itertools import combinations
@@ -115,6 +116,15 @@ def test_better_players_share_more_and_are_rated_higher(capsys: pytest.CaptureFi
     assert run_command(tables.main, asked) == 0
     said = capsys.readouterr().out
     assert "3 contestants at tables of 3, 12 games" in said and said.index("greedy") < said.index("random")
+
+
+def test_one_group_has_no_interval(tmp_path, capsys: pytest.CaptureFixture[str]):
+    file = tmp_path / "tables.json"
+    asked = ["greedy", "random", "mcts:5", "--game", "tictacmo", "--games", "6", "--json", str(file)]
+    assert run_command(tables.main, asked) == 0
+    said, rows = capsys.readouterr().out, json.loads(file.read_text())["contestants"]
+    assert "inf" not in said and [row["share_error"] for row in rows] == [None] * 3
+    assert sum(row["share"] for row in rows) == pytest.approx(1)
 
 
 def test_what_no_table_can_be_is_refused():

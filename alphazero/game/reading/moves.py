@@ -24,8 +24,8 @@ OTHER_MOVES = ("swap-sides",)
 JOINED = re.compile(r"([a-z]\d{1,2})-?([a-z].*)", re.IGNORECASE)
 RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
 """Results that may stand behind the moves."""
-NOTES = re.compile(r'\{[^{}]*\}|\$\d+|\[(?!FEN|SetUp)\w+\s+"(?:[^"\\]|\\.)*"\]')
-"""Comments, marks and tags of PGN, which stand beside the moves; but no tag of another board."""
+NOTES = re.compile(r'\{[^{}]*\}|\$\d+|(?<=\s)e\. ?p\.|\[(?!FEN|SetUp)\w+\s+"(?:[^"\\]|\\.)*"\]')
+"""Comments, marks, tags and the e.p. of PGN, which stand beside the moves; but no tag of another board."""
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 
 

@@ -83,10 +83,15 @@ def _games_in(text: str) -> Iterator[tuple[dict[str, str], list[str], str]]:
             depth = max(0, depth + (1 if bracket == "(" else -1))
         elif word and depth == 0 and re.match(r"[A-Za-z0]|--", word) and word != "e.p.":
             words.append(word)
-        elif (tag and words) or (result and depth == 0):  # a game may lack its result
-            yield tags, words, result or "*"
+        elif (tag and (words or tag in tags)) or (result and depth == 0):  # a game may lack its result, and its moves
+            yield tags, words, result or _result_of(tags)
             tags, words, depth = {}, [], 0
         if tag:
             tags[tag] = re.sub(r"\\(.)", r"\1", token["value"])
     if words:
-        yield tags, words, "*"
+        yield tags, words, _result_of(tags)
+
+
+def _result_of(tags: dict[str, str]) -> str:
+    """The result as the tags have it, or `*`."""
+    return tags["Result"] if tags.get("Result") in ("1-0", "0-1", "1/2-1/2") else "*"

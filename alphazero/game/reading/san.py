@@ -15,7 +15,7 @@ from alphazero.errors import InvalidSetting
 CHESS = "chess"
 """The variant of programs and files that name none."""
 UCI = re.compile(r"([a-z])(\d+)([a-z]\d+)([a-z]?)")
-SAN = re.compile(r"([KQRBN]?)([a-wyz]?)(\d*)[-x:]?([a-z]\d+)[=(]?([QRBNqrbn]?)\)?")
+SAN = re.compile(r"([KQRBNP]?)([a-wyz]?)(\d*)[-x:]?([a-z]\d+)[=(]?([QRBNqrbn]?)\)?")
 
 
 @runtime_checkable
