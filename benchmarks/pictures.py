@@ -61,6 +61,7 @@ STRENGTHS = {
         "Backgammon: points a game with 100 simulations", "points a game", (-1.7, 0.3), 0, "GNU Backgammon at 0 plies",
     ),
     "go7_score": ("Go on 7x7: score against GNU Go 3.8, level 10", "score, %", (0, 105), 50, "GNU Go"),
+    "go9_score": ("Go on 9x9: score against GNU Go 3.8, level 10", "score, %", (0, 105), 50, "GNU Go"),
 }  # fmt: skip
 """Charts of strength: title, unit, limits, where both are as strong, and the opponent."""
 

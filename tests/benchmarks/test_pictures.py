@@ -36,6 +36,7 @@ def test_the_chart_has_a_line_for_each_run(tmp_path: Path):
     [
         ("backgammon_points", {"points a game", "as strong as GNU Backgammon at 0 plies", "the search of now"}),
         ("go7_score", {"score, %", "as strong as GNU Go", "100 simulations", "400 simulations"}),
+        ("go9_score", {"score, %", "as strong as GNU Go", "100 simulations", "400 simulations"}),
     ],
 )
 def test_a_chart_of_strength_says_what_it_shows(name: str, shown: set[str], tmp_path: Path):
