@@ -123,7 +123,7 @@ def draw_strength(path: Path) -> None:
             axes.errorbar(minutes, value, error, color=color, marker="o", elinewidth=1, capsize=4, label=line)
         axes.axhline(equal, color=COLORS[1])
         place = {"xycoords": ("axes fraction", "data"), "textcoords": "offset points"}
-        axes.annotate(f"as strong as {opponent}", (1, equal), (-8, 6), ha="right", color=COLORS[1], **place)
+        axes.annotate(f"as strong as {opponent}", (1, equal), (-8, -16), ha="right", color=COLORS[1], **place)
         axes.set(title=title, xlabel="minutes of training on one core", ylabel=unit, ylim=limits)
         axes.legend(loc="lower right", frameon=False)
 
