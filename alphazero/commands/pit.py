@@ -41,7 +41,7 @@ class PitConfig(MatchOptions):
     contestants: Annotated[tuple[Contestant, ...], tyro.conf.Positional, positional("A B")] = ()
     """The contestants. The options for more than two are those of `alphazero tournament`."""
     games: Annotated[int | None, argument("INT", "100; 2 with a human, at most 20,000 with --sprt")] = None
-    """Games; each contestant begins half of them."""
+    """Games; each contestant begins half of them. Those for more than two come in whole groups of all seats."""
     sprt: Annotated[str | None, argument("ELO0,ELO1", "none")] = None
     """End the match once it is clear whether A is at least ELO1 points stronger, or at most ELO0.
     This is a sequential probability ratio test, as in --sprt 0,20."""
