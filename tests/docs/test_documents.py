@@ -110,7 +110,7 @@ def test_shipped_nets_that_commands_name_are_there_and_those_without_are_listed(
     assert len(named) >= 6 and [game for game in sorted(named) if "best" not in registry.load(game).nets] == []
     (listed,) = re.findall(r"a shipped net; (.*) have none", guide)
     without = {name for name in registry.NAMES if not registry.load(name).nets}
-    words = {"nim": "Nim", "tictactoe": "tic-tac-toe", "draughts": "draughts"}
+    words = {"nim": "Nim", "tictactoe": "tic-tac-toe"}
     boards_of_go = {name for name in without if re.fullmatch(r"go\d+", name)}
     assert [name for name in without - boards_of_go if words.get(name, f"`{name}`") not in listed] == []
     assert boards_of_go == {"go6", "go13", "go19"} and "Go on boards other than 5x5, 7x7 and 9x9" in listed
