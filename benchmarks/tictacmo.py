@@ -88,7 +88,7 @@ def positions_of_games(count: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def scores_of(states: np.ndarray) -> np.ndarray:
-    """What each move brings the mover, `float32[n, 15]`; NaN where it is illegal."""
+    """The exact results `float32[n, 15]` of the moves of `states uint64[n, 3]`, for the mover; NaN where illegal."""
     scores = np.full((len(states), SQUARES), np.nan, np.float32)
     for square in range(SQUARES):
         free = (states.sum(axis=1) >> np.uint64(square)) & ONE == 0  # the players' stones are apart

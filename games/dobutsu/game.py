@@ -130,8 +130,8 @@ class Dobutsu(Game):
         )
         if found is None:
             return None
-        held = found[2] or ""
-        if found[3] not in ("w", "b"):
+        held, side = found[2] or "", (found[3] or "").lower()
+        if side not in ("w", "b"):
             raise ValueError("behind the board must stand who moves: w or b")
         rows = [re.sub(r"\d", lambda run: "." * int(run[0]), row) for row in found[1].split("/")]
         rows = [row.replace("+c", "h").replace("+C", "H") for row in rows]
@@ -146,7 +146,7 @@ class Dobutsu(Game):
         everything = (board + held).upper().replace("H", "C")
         if board.count("L") != 1 or board.count("l") != 1 or max(map(everything.count, "CGE")) > 2:
             raise ValueError("each side has one lion; there are two chicks, two giraffes and two elephants at most")
-        player, state = int(found[3] == "b"), np.zeros(STATE_WORDS, np.uint64)
+        player, state = int(side == "b"), np.zeros(STATE_WORDS, np.uint64)
         turned = PLAIN_TURN(np.uint64(word))
         own, other = (turned, np.uint64(word)) if player else (np.uint64(word), turned)
         if PLAIN_ATTACKERS(other, PLAIN_FIND(other, LION)):

@@ -167,7 +167,7 @@ def test_left_and_right_may_change_places():
 
 def test_boards_are_read_and_wrong_ones_refused():
     assert GAME.position("gle/1c1/1C1/ELG[-] w 0 1") == GAME.start()
-    for start in ("gle/1c1/1C1/ELG w", "gle/1c1/1C1/ELG[]  w ", "gle/1c1/1C1/ELG[] w; the start"):
+    for start in ("gle/1c1/1C1/ELG w", "gle/1c1/1C1/ELG[]  w ", "gle/1c1/1C1/ELG[] W; the start"):
         assert GAME.position(start) == GAME.start()
     with pytest.raises(InputError, match="who moves: w or b"):
         GAME.position("gle/1c1/1C1/ELG[]")
