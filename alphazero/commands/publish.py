@@ -35,6 +35,7 @@ from alphazero.game.kernels import kernels_of
 from alphazero.machine import count_cores
 from alphazero.matches.arena import Arena
 from alphazero.matches.intervals import elo_difference, elo_interval, finite
+from alphazero.matches.seating import whole_groups
 from alphazero.nets.devices import want_inference
 from alphazero.nets.onnx_export import NUM_CHECKED, to_onnx
 from alphazero.nets.torch_net import TorchNet
@@ -213,11 +214,11 @@ def measure(config: PublishConfig, path: Path, loaded: LoadedGame) -> dict[str, 
             found = benchmark(player(simulations))
             figures["benchmark"][str(simulations)] = found
             logger.info("with %s: %s", count_of(simulations, "simulation"), show_figures(found))
-    contestant = player(config.match_simulations)
+    contestant, num_games = player(config.match_simulations), whole_groups(loaded.game, config.games)
     for name, opponent in zip(names, opponents, strict=True):
         with Progress(f"against {name}") as progress:
-            for match in Arena(kernels_of(loaded.game), contestant, opponent, config.games, config.seed):
-                progress.show(match.num_games / config.games, f"score {match.score:.2f}")
+            for match in Arena(kernels_of(loaded.game), contestant, opponent, num_games, config.seed):
+                progress.show(match.num_games / num_games, f"score {match.score:.2f}")
         figures["matches"].append({"opponent": name, "simulations": config.match_simulations, **match.as_dict()})
         logger.info("score %.1f%% against %s", 100 * match.score, name)
         limits = [None if limit is None else round(limit) for limit in finite(elo_interval(*match.score_interval))]

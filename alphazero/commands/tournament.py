@@ -16,6 +16,7 @@ from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game.record import GameRecord
 from alphazero.invocation import command_line, quoted
+from alphazero.matches.seating import whole_groups
 from alphazero.storage.files import atomic_write, to_json
 from alphazero.tournaments.folder import GAMES, Tournament
 from alphazero.tournaments.ladder import FOLDER as LADDER
@@ -85,6 +86,7 @@ def play_and_report(
     ladder: Ladder | None = None,
 ) -> None:  # fmt: skip
     """Plays the games that are missing, writes the reports, prints the table and `way_on`, what to do next."""
+    tournament = replace(tournament, games=whole_groups(loaded.game, tournament.games))
     if config.anchor is not None and config.anchor not in tournament.contestants:
         raise InvalidSetting(f"--anchor names {quote(config.anchor)}, who takes no part: name one of the contestants")
 

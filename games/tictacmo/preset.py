@@ -19,7 +19,7 @@ def presets(game: Game) -> dict[str, RunConfig]:
         # positions that no careful player reaches are learned, too
         self_play=SelfPlayConfig(games_per_generation=600, num_slots=128, random_plies=12),
         learner=LearnerConfig(batch_size=128, sample_reuse=4),
-        gate=GateConfig(games=99, simulations=8),
-        evaluation=EvaluationConfig(opponents=("random", "mcts:100"), games=99),
+        gate=GateConfig(games=102, simulations=8),
+        evaluation=EvaluationConfig(opponents=("random", "mcts:100"), games=102),
     )
     return {"quick": quick, "standard": replace(quick, generations=60), "strong": replace(quick, generations=120)}

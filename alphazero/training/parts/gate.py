@@ -13,7 +13,7 @@ from alphazero.errors import count_of
 from alphazero.invocation import option
 from alphazero.matches.arena import get_ready, play_in_time
 from alphazero.matches.result import MatchResult
-from alphazero.matches.seating import boards_of
+from alphazero.matches.seating import boards_of, whole_groups
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.players.net_players import make_net_player
 from alphazero.players.player import Player
@@ -38,7 +38,7 @@ def judge(run: Run, generation: Generation) -> None:
     last = run.pace.is_last(generation.seconds)
     rate = lineup.rate_of_match(generation.figures)
     plies = boards_of(lineup.kernels.game) * generation.figures["plies_per_game"]
-    wanted = run.pace.gate_games(plies * gate.simulations / max(rate, 1e-9), last)
+    wanted = whole_groups(lineup.kernels.game, run.pace.gate_games(plies * gate.simulations / max(rate, 1e-9), last))
     threshold = _threshold(run, wanted, last)
     candidate = net_player(run, "candidate", lineup.net, gate.simulations)
     best = net_player(run, "best", lineup.best, gate.simulations)
@@ -100,7 +100,8 @@ def describe_matches(run: Run, opponents: Sequence[Player]) -> str:
     if not opponents:
         return "after the last generation the best net plays no games"
     names = "each of " * (len(opponents) > 1) + ", ".join(opponent.name for opponent in opponents)
-    games, limit = run.plan.config.evaluation.games, run.pace.share_of_minutes(MATCHES_SHARE)
+    games = whole_groups(run.lineup.kernels.game, run.plan.config.evaluation.games)
+    limit = run.pace.share_of_minutes(MATCHES_SHARE)
     sentence = f"after the last generation the best net plays {count_of(games, 'game')} against {names}"
     if math.isfinite(limit):
         sentence += f"; that takes additional time after {option('minutes')}, about {show_duration(limit)} at most"
@@ -110,10 +111,11 @@ def describe_matches(run: Run, opponents: Sequence[Player]) -> str:
 def play_matches(run: Run, opponents: Sequence[Player]) -> list[dict[str, Any]]:
     """The results, with --minutes of fewer games where they are slow; an opponent may have no match then."""
     results, settings = [], run.plan.config.evaluation
+    num_games = whole_groups(run.lineup.kernels.game, settings.games)
     for opponent in opponents:
-        run.journal.enter(f"matches at the end: {count_of(settings.games, 'game')} against {opponent.name}")
+        run.journal.enter(f"matches at the end: {count_of(num_games, 'game')} against {opponent.name}")
         seconds = run.pace.share_of_minutes(MATCHES_SHARE) / len(opponents)
-        match = play_against(run, opponent, settings.games, seconds)
+        match = play_against(run, opponent, num_games, seconds)
         if match.num_games:
             results.append({
                 "opponent": opponent.name, "simulations": settings.simulations, "opening_plies": match.opening_plies,
