@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,8 @@ from alphazero.catalogue import registry
 from alphazero.commands.options import Contestant, MatchOptions, TournamentConfig, argument, load_game, positional
 from alphazero.commands.shared import parse, say, spare_files
 from alphazero.errors import InputError, InvalidSetting, Terminated, count_of, printable
-from alphazero.game import Game
+from alphazero.game import Game, Position
+from alphazero.game.reading.moves import SPELLINGS
 from alphazero.game.reading.record_files import check_format, read_games, write_games
 from alphazero.game.record import GameRecord
 from alphazero.invocation import command_line
@@ -166,13 +168,15 @@ def step_through(record: GameRecord, game: Game) -> None:
 
     In a game for one the second contestant's positions come behind those of the first.
     """
-    positions, words, shown = record.positions(game), ["", *record.opening, *record.moves], 0
-    second = len(positions)
+    positions, shown = record.positions(game), 0
+    words, second = with_passes(positions, (*record.opening, *record.moves)), len(positions)
+    opening = len(replace(record, moves=()).positions(game)) - 1
     if record.others:
-        positions, words = positions + record.positions(game, second=True), [*words, "", *record.others]
+        others = record.positions(game, second=True)
+        positions, words = positions + others, words + with_passes(others, record.others)
     while shown < len(positions):
-        who = "opening: " if 0 < shown <= len(record.opening) else ""
-        if shown > len(record.opening):
+        who = "opening: " if 0 < shown <= opening else ""
+        if shown > opening:
             alone, mover = game.num_players == 1, positions[shown - 1].to_play
             who = f"{record.contestants[shown >= second] if alone else record.player_at(mover, game)} plays "
             if shown == second or positions[shown - 1].chances:
@@ -188,3 +192,13 @@ def step_through(record: GameRecord, game: Game) -> None:
         shown = max(0, shown - 1) if answer.startswith("b") else shown + 1
     ended = f"{' - '.join(record.contestants)}: {record.result}" + (record.forfeit and f" ({record.forfeit})")
     print(f"\n{printable(ended)}")
+
+
+def with_passes(positions: Sequence[Position], words: Sequence[str]) -> list[str]:
+    """The word that led to each position, "" for the first; `words` may leave forced passes out."""
+    left, found = list(words), [""]
+    for before, after in pairwise(positions):
+        word = before.format(after.actions[-1])
+        is_left_out = word == "pass" and (not left or SPELLINGS.get(left[0].strip().lower()) != "pass")
+        found.append(word if is_left_out else left.pop(0))
+    return found

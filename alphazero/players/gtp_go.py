@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 from alphazero.game import Game, Piece, Position
 from alphazero.game.board import enclosed
@@ -48,6 +49,14 @@ def commands(game: Game, words: GtpWords, points: Mapping[int, str], positions: 
             for name in ("fixed_handicap", "place_free_handicap"):
                 found[name] = lambda number: set_up(fixed_handicap(words.rows, number))
     return found
+
+
+def before_passes(positions: Sequence[Position], words: GtpWords) -> Position:
+    """The last position; in Go, if the game is over by two passes, the one before them."""
+    if words.komi is None or len(positions) < 3 or not positions[-1].terminal:
+        return positions[-1]
+    passed = [words.vertex(before, after.actions[-1]) == "pass" for before, after in pairwise(positions[-3:])]
+    return positions[-3] if all(passed) else positions[-1]
 
 
 def stones(position: Position) -> list[Piece]:
@@ -100,7 +109,9 @@ def positions_in_file(game: Game, words: list[str]) -> list[Position]:
     if not words:
         raise Refused("loadsgf takes a file")
     number = int(words[-1][:9]) if len(words) > 1 and words[-1].isdecimal() else None
-    records = sgf.read(read_bytes(" ".join(words if number is None else words[:-1]), MOST_BYTES))
-    if not records or records[0].game != game.name:
+    found = sgf.read_numbered(read_bytes(" ".join(words if number is None else words[:-1]), MOST_BYTES))
+    if not found or found[0][0].game != game.name:
         raise Refused(f"cannot load file: it holds no game of {game.name}")
-    return records[0].positions(game)[: None if number is None else max(1, number)]
+    record, plies = found[0]
+    positions = record.positions(game)
+    return [positions[ply] for ply in plies][: None if number is None else max(1, number)]

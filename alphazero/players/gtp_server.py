@@ -162,8 +162,11 @@ class Server:
         return ""
 
     def _turn_of(self, word: str) -> Position:
-        """The position with that colour to move: the one on the board, or the one after a pass that was left out."""
-        player, position = _colour(word), self.position
+        """The position with that colour to move: the one on the board, or the one after a pass that was left out.
+
+        After two passes Go goes on from the position before them, as where players do not agree on dead stones.
+        """
+        player, position = _colour(word), gtp_go.before_passes(self._positions, self._words)
         if position.terminal:
             raise Refused("the game is over")
         if position.to_play == player:

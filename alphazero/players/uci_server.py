@@ -57,6 +57,10 @@ class UciServer:
         self._say = functools.partial(print, file=out, flush=True)
         self._position: Position | None = loaded.game.start()
         """None after one that was refused."""
+        self._read: tuple[list[str], list[str], Position] = [], [], loaded.game.start()
+        """The words of the newest board and of its moves, and the position after them: most positions go on from it."""
+        self._late = 0.0
+        """The seconds that reading it took, while a clock may have run: `go` comes at once."""
         self._analysis: tuple[int, Analysis] | None = None
         """The newest search, which a game goes on with, and its simulations."""
         self._thread: threading.Thread | None = None
@@ -95,8 +99,9 @@ class UciServer:
             elif command == "ucinewgame":
                 self._number, self._analysis = self._number + 1, None
             elif command == "position":
-                self._position = None
+                begin, self._position = time.monotonic(), None
                 self._position = self._read_position(words)
+                self._late = time.monotonic() - begin
             elif command == "go":
                 self._stopped.clear()
                 self._ponderhit.clear()
@@ -143,9 +148,14 @@ class UciServer:
     def _read_position(self, words: list[str]) -> Position:
         """`startpos` or `fen` with a board, then `moves`."""
         end = words.index("moves") if "moves" in words else len(words)
-        position = self._unclaimed(self._game.position(" ".join(words[1:end]) if words[:1] == ["fen"] else ""))
-        for word in words[end + 1 :]:
+        board, moves = words[:end], words[end + 1 :]
+        known, played, position = self._read
+        if board != known or moves[: len(played)] != played:
+            position = self._unclaimed(self._game.position(" ".join(board[1:]) if board[:1] == ["fen"] else ""))
+            played = []
+        for word in moves[len(played) :]:
             position = self._unclaimed(position.play(position.parse(word)))
+        self._read = board, moves, position
         return position
 
     def _unclaimed(self, position: Position) -> Position:
@@ -169,7 +179,8 @@ class UciServer:
 
     def _choose(self, position: Position, words: list[str]) -> tuple[int, ...]:
         """The action, and the expected ones after it."""
-        begin = clock_begin = time.monotonic()
+        begin, late, self._late = time.monotonic(), self._late, 0.0
+        clock_begin = begin - late
         player = self._player.result()
         nodes, seconds, depth = _limits(words, "wb"[position.to_play])
         waits, at = not {"infinite", "ponder"}.isdisjoint(words), (np.array([self._number]), np.array([position.ply]))
@@ -196,9 +207,9 @@ class UciServer:
             else:
                 analysis.step()
             now, count = time.monotonic(), analysis.simulations
-            late = seconds is not None and now >= clock_begin + seconds
+            over = seconds is not None and now >= clock_begin + seconds
             deep = depth > 0 and len(analysis.lines()[0].moves) >= depth
-            enough = analysis.settled or analysis.finished or count >= nodes or late or deep
+            enough = analysis.settled or analysis.finished or count >= nodes or over or deep
             done = self._stopped.is_set() or (enough and not waits)
             if done or now >= told + INTERVAL:
                 told, passed = now, max(1, round(1000 * (now - begin)))
@@ -224,12 +235,13 @@ def _limits(words: list[str], colour: str) -> tuple[int, float | None, int]:
     Of nodes and depth 0 is none.
     """
     numbers = {name: int(word) for name, word in pairwise(words) if re.fullmatch(r"-?\d{1,18}", word)}
+    to_go = numbers.get("movestogo", 0)  # some programs send 0 for none
     nodes, depth = (max(0, numbers.get(name, 0)) for name in ("nodes", "depth"))
     if "movetime" in numbers:
         return nodes, max(0.01, numbers["movetime"] / 1000 - OVERHEAD), depth
     if (left := numbers.get(f"{colour}time")) is None:
         return nodes, None, depth
-    share = left / max(2, numbers.get("movestogo", MOVES_LEFT)) + 0.75 * numbers.get(f"{colour}inc", 0)
+    share = left / max(2, to_go if to_go > 0 else MOVES_LEFT) + 0.75 * numbers.get(f"{colour}inc", 0)
     return nodes, max(0.01, min(share, 0.8 * left) / 1000 - OVERHEAD), depth
 
 

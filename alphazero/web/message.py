@@ -21,7 +21,7 @@ from msgspec import Meta
 from alphazero.errors import InputError
 from alphazero.storage.schema import MOST_TEXT
 
-MOST_BYTES = 1 << 16
+MOST_BYTES = 1 << 20
 """Size of the largest message that an engine takes."""
 MOST_ACTIONS = 4096
 """Actions of the longest game that the page may ask about."""
@@ -72,7 +72,7 @@ class Question(msgspec.Struct, frozen=True):
     """The analysis begins with an empty tree."""
     path: Actions = ()
     simulations: Annotated[int, Meta(ge=1, le=2000)] = 100
-    text: Annotated[str, Meta(max_length=60_000)] = ""
+    text: Annotated[str, Meta(max_length=1_000_000)] = ""
     first: Title = ""
     second: Title = ""
     others: Annotated[tuple[Title, ...], Meta(max_length=6)] = ()

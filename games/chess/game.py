@@ -162,8 +162,10 @@ class Chess(Game):
         found = FEN.match(text.partition(";")[0])
         if found is None:
             return None
-        words = re.sub(r"^((?:\S+\s+){3})[A-Za-z].*", r"\1", found[2] or "", flags=re.DOTALL).split()
-        side, rights, passed, quiet, number = (words + ["", "-", "-", "0", "1"][len(words) :])[:5]
+        words = re.sub(r"^((?:\S+\s+){3})[A-Za-z]\S*\s.*", r"\1", found[2] or "", flags=re.DOTALL).split()
+        side, rights, passed, quiet, number, *more = words + ["", "-", "-", "0", "1"][len(words) :]
+        if more:
+            raise ValueError(f"behind its six fields stands {' '.join(more):.40}; moves follow the word moves")
         if side not in ("w", "b"):
             raise ValueError("behind the board must stand who moves: w or b")
         if not all(re.fullmatch("[0-9]{1,9}", count) for count in (quiet, number)):

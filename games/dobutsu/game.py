@@ -126,10 +126,12 @@ class Dobutsu(Game):
         Raises ValueError for a board that no game leads to.
         """
         found = re.match(
-            r"\s*([cgelh+\d]+(?:/[cgelh+\d]+)+)(?:\[([cge-]*)\])?(?:\s+(\w+))?(?:[\s;]|$)", text, re.IGNORECASE
+            r"\s*([cgelh+\d]+(?:/[cgelh+\d]+)+)(?:\[([cge-]*)\])?(?:\s+(\w+))?(?=[\s;]|$)([^;]*)", text, re.IGNORECASE
         )
         if found is None:
             return None
+        if not re.fullmatch(r"(\s+(-|\d+)){0,4}\s*", found[4]):
+            raise ValueError(f"behind who moves stands {' '.join(found[4].split()):.40}; moves follow the word moves")
         held, side = found[2] or "", (found[3] or "").lower()
         if side not in ("w", "b"):
             raise ValueError("behind the board must stand who moves: w or b")

@@ -290,16 +290,22 @@ class Draughts(Game):
 
     def read_board(self, text: str) -> Position | None:
         """A FEN of PDN, as W:W21-32:BK1,5; the letter before the first colon says who moves."""
-        found = re.fullmatch(r"([WB]):([WB])([K\d,-]*):(?!\2)[WB]([K\d,-]*)\.?", re.sub(r"[\s\"]", "", text.upper()))
+        plain = re.sub(r"(?<=[:,WBK-])\s+|\s+(?=[:,.-])", "", text.upper().replace('"', "").strip())
+        found = re.fullmatch(r"([WB]):([WB])([K\d,-]*):(?!\2)[WB]([K\d,-]*)\.?(.*)", plain, re.DOTALL)
         if found is None:
             return None
+        if found[5]:
+            raise ValueError(f"behind the pieces stands {' '.join(found[5].split()):.40}; moves follow the word moves")
         lists, words, kings = (found[3], found[4]), [0, 0], 0
         for player, items in enumerate(lists if found[2] == "B" else lists[::-1]):
             for item in filter(None, items.split(",")):
                 squares = re.fullmatch(r"(K?)(\d{1,2})(?:-(\d{1,2}))?", item)
                 if squares is None:
                     raise ValueError(f"{item:.20} is no square")
-                for number in range(int(squares[2]), int(squares[3] or squares[2]) + 1):
+                first, last = int(squares[2]), int(squares[3] or squares[2])
+                if last < first:
+                    raise ValueError(f"{item} counts down")
+                for number in range(first, last + 1):
                     bit = 1 << number - 1 if 1 <= number <= NUM_SQUARES else 0
                     if not bit or (words[0] | words[1]) & bit:
                         raise ValueError(f"squares are 1 to {NUM_SQUARES}, each at most once, and not {number}")

@@ -21,6 +21,7 @@ positions are possible, and are not looked for). All stones on the board count a
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from functools import cache, cached_property
 from itertools import product
@@ -304,7 +305,9 @@ class Go(Game):
 
     def read_board(self, text: str) -> Position | None:
         """A sign for each point, then the sign of the player to move, who is Black if there is none."""
-        grid = read_grid(text.replace("+", "."), self.size, self.size)  # as GNU Go draws the marked points
+        # as GNU Go draws the marked points, and what it says beside the board
+        text = re.sub(r"(WHITE|BLACK) \([OX]\) has captured \d+ stones", "", text.replace("+", "."))
+        grid = read_grid(text, self.size, self.size)
         if grid is None:
             return None
         sets, mover, state = plain_points(self.size), grid.to_play or 0, np.zeros(self.state_words, np.uint64)

@@ -353,3 +353,36 @@ def test_a_file_of_sgf_is_loaded(tmp_path):
         file.write_text(content)
         assert talk(f"loadsgf {file}").startswith("? ") and talk.server.position.ply == 1
     assert talk("loadsgf").startswith("? ") and talk(f"loadsgf {tmp_path / 'none.sgf'}").startswith("? ")
+
+
+def test_moves_of_a_file_count_without_the_passes_that_it_leaves_out(tmp_path):
+    """As GNU Go 3.8 counts them."""
+    file, talk = tmp_path / "a.sgf", Talk("go9", "random")
+    for moves, number, black, white in (
+        ("W[dd];B[ee];W[cc]", 2, "", "D6"),
+        ("B[cc];B[gg];W[dd]", 3, "C7 G3", ""),
+        ("B[cc];W[];B[];W[dd];B[gg]", 5, "C7", "D6"),
+    ):
+        file.write_text(f"(;GM[1]SZ[9];{moves})")
+        assert talk(f"loadsgf {file} {number}") == "= \n\n"
+        pieces = talk.server.position.game.pieces(talk.server.position)
+        names = [" ".join(talk.server._points[piece.cell] for piece in pieces if piece.player == of) for of in (0, 1)]
+        assert names == [black, white]
+    for left in range(4, 0, -1):
+        assert talk("undo") == "= \n\n", left
+    assert talk("undo") == "? cannot undo\n\n"
+
+
+def test_go_goes_on_after_two_passes_where_players_do_not_agree():
+    talk = Talk("go9", "random")
+    for line in ("play b E5", "play w pass", "play b pass"):
+        assert talk(line) == "= \n\n"
+    assert talk("final_score").startswith("= ")
+    assert re.fullmatch(r"= (pass|[A-J]\d)\n\n", talk("genmove w"))
+    assert talk("undo") == "= \n\n" and talk("final_score").startswith("= ")
+    assert talk("play b C3") == "= \n\n" and not talk.server.position.terminal  # white passes first
+    assert talk("play w D4") == "= \n\n"
+    othello = Talk("othello6", "random")
+    while not othello.server.position.terminal:
+        assert othello(f"genmove {'bw'[othello.server.position.to_play]}").startswith("= ")
+    assert othello("genmove b") == "? the game is over\n\n"

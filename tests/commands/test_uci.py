@@ -20,10 +20,11 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.commands import serve
 from alphazero.commands.shared import run_command
+from alphazero.game import Position
 from alphazero.players import uci_server
 from alphazero.players.contestants import make_player
 from alphazero.players.player import Player
-from alphazero.players.uci_server import OVERHEAD, UciServer, centipawns
+from alphazero.players.uci_server import OVERHEAD, UciServer, _limits, centipawns
 from tests.commands.test_gtp_programs import pattern
 
 SESSIONS = sorted((Path(__file__).parent / "uci_sessions").iterdir())
@@ -328,3 +329,39 @@ def test_a_wrong_command_line_gets_one_sentence(line, message, capsys):
     assert run_command(serve.uci, line.split()) == 2
     shown, errors = capsys.readouterr()
     assert shown == "" and errors.count("\n") == 1 and message in errors
+
+
+def test_a_game_that_goes_on_is_not_read_again_from_its_start(monkeypatch):
+    """It took half a second after 300 plies, which ran on the clock of the first move after them."""
+    talk, plies = Talk(), []
+    moves = ["a2a3", "b4a3", "b1a3", "d4d3"]
+    play = Position.play
+    monkeypatch.setattr(Position, "play", lambda position, action: plies.append(action) or play(position, action))
+    for known, more in ((0, 3), (3, 4), (4, 2), (0, 2)):
+        plies.clear()
+        talk("position startpos moves " + " ".join(moves[:more]))
+        assert len(plies) == (more - known if more > known else more), (known, more)
+        assert talk.server._position == registry.load("gardner").game.position(" ".join(moves[:more]))
+        if more == 2:
+            talk("position fen rnbqk/ppppp/5/PPPPP/RNBQK w - - 0 1")
+            assert talk.server._position is not None and talk.server._position.ply == 0
+
+
+def test_the_time_for_reading_a_position_runs_on_the_clock(monkeypatch):
+    talk = Talk("mcts:100000")
+    read = talk.server._read_position
+
+    def slowly(words: list[str]) -> Position:
+        time.sleep(0.3)
+        return read(words)
+
+    monkeypatch.setattr(talk.server, "_read_position", slowly)
+    begin = time.monotonic()
+    talk("position startpos")
+    talk("go movetime 900")
+    assert 0.7 < time.monotonic() - begin < 1.05 + 0.2  # 1.2 s if it did not count, and more on a busy machine
+
+
+def test_no_moves_to_go_are_as_none_told():
+    assert _limits(["wtime", "10000", "btime", "10000", "movestogo", "0"], "w") == _limits(["wtime", "10000"], "w")
+    assert _limits(["wtime", "10000", "movestogo", "-3"], "w") == _limits(["wtime", "10000"], "w")

@@ -337,3 +337,59 @@ def test_long_texts_are_refused_at_once():
         for game in GAMES.values():
             with pytest.raises(InputError):
                 game.position(text)
+
+
+SPELLED = "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq e3 0 1"
+
+
+@pytest.mark.parametrize(
+    ("name", "board", "moves"),
+    [
+        ("chess", SPELLED, "e7e5 Nf3"),
+        ("dobutsu", "gle/1c1/1C1/ELG[] w - - 0 1", "b2b3"),
+        ("go9", "9/9/9/9/4X4/9/9/9/9 w", "E4 E3"),
+        ("othello", "8/8/8/3OX3/3XO3/8/8/8 X", "d3"),
+        ("breakthrough", "pppppp/pppppp/6/6/PPPPPP/PPPPPP w", "a2a3"),
+        ("draughts", "B:W31,32:B1,2", "2-7"),
+    ],
+)
+def test_moves_behind_a_board_are_played_after_their_word_and_never_dropped(name: str, board: str, moves: str):
+    game = GAMES[name]
+    after = game.position(f"{board} moves {moves}")
+    assert after.ply == len(moves.split())
+    assert game.position(f"{board} moves").ply == 0
+    with pytest.raises(InputError, match="moves follow the word moves"):
+        game.position(f"{board} {moves}")
+
+
+@pytest.mark.parametrize("text", ["B:W31,32:B1,2 2", "B:W21-32:B12-1", SPELLED + " garbage", SPELLED + " 1... e5"])
+def test_no_word_behind_a_board_becomes_a_part_of_it(text: str):
+    with pytest.raises(InputError, match="this is no board"):
+        GAMES["chess" if "k" in text else "draughts"].position(text)
+
+
+def test_a_capture_of_several_jumps_may_leave_out_the_squares_between():
+    moves, game = "11-16 22-18 10-14 25-22 7-11 30-25 2-7 24-20 7-10 21-17", GAMES["draughts"]
+    assert game.position(f"{moves} 14x30 29-25") == game.position(f"{moves} 14x21 21x30 29-25")
+    with pytest.raises(IllegalAction):
+        game.position(f"{moves} 14x29")
+    # the white man on 26 may jump 22 and 14 or 23 and 15 to 10
+    with pytest.raises(IllegalAction, match="26x10"):
+        game.position("W:WK26:B22,14,23,15 moves 26x10")
+
+
+@pytest.mark.parametrize("size", [9, 19])
+def test_the_board_that_gnu_go_shows_is_read(size: int):
+    """Written by GNU Go 3.8 after B E5, W D4, B D3."""
+    letters = "ABCDEFGHJKLMNOPQRST"[:size]
+    stars, stones = ((2, 6), 4) if size == 9 else ((3, 9, 15), 9), {(5, 4): "X", (4, 3): "O", (3, 3): "X"}
+    rows = []
+    for row in range(size, 0, -1):
+        marked = [row - 1 in stars[0] and column in stars[0] for column in range(size)]
+        cells = " ".join(stones.get((row, c), "+" if marked[c] else ".") for c in range(size))
+        rows.append(f"{row:2} {cells} {row}")
+    rows[1] += "     WHITE (O) has captured 0 stones"
+    rows[2] += "     BLACK (X) has captured 0 stones"
+    text = "\n".join(["   " + " ".join(letters), *rows, "   " + " ".join(letters)])
+    board = GAMES["go9" if size == 9 else "go19"].position(text)
+    assert sorted(piece.player for piece in board.game.pieces(board)) == [0, 0, 1]

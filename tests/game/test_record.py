@@ -1,6 +1,7 @@
 """Games on disk: what `pit.py --save-games` writes is what was played, and `--replay` shows it."""
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from alphazero.catalogue import registry
 from alphazero.commands import pit
 from alphazero.commands.shared import run_command
 from alphazero.errors import IllegalAction, InputError
-from alphazero.game.record import read_records
+from alphazero.game.record import GameRecord, read_records, write_records
 from tests.storage.resealing import without_seals
 from tests.storage.small_run import flip
 
@@ -128,3 +129,15 @@ def test_what_a_file_names_is_not_run_and_illegal_moves_are_found(tmp_path: Path
 def test_wrong_replays_get_one_sentence(argv, capsys):
     assert run_command(pit.replay, argv) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_replay_shows_a_forced_pass_that_the_file_leaves_out(tmp_path: Path, capsys):
+    """As files of WTHOR do; and an opening may have one."""
+    moves = ["d3", "c3", "e6", "d2", "d1", "e1", "b2", "c1", "a3"]
+    for number, opening in ((0, 0), (1, 9)):
+        record = GameRecord("othello", number, ("a", "b"), (*moves[:opening],), (*moves[opening:],), "*", (0.0, 0.0), 0)
+        write_records(tmp_path / "games.jsonl", [record])
+        assert run_command(pit.replay, [str(tmp_path / "games.jsonl"), "0"]) == 0
+        steps = re.findall(r"\n\d+ of 10  (.*)\n", capsys.readouterr().out)
+        names = ("a plays ", "b plays ") if number == 0 else ("opening: ", "opening: ")
+        assert steps[1:] == [names[i % 2] + word for i, word in enumerate([*moves[:8], "pass", "a3"])]

@@ -85,6 +85,16 @@ def test_tags_are_those_of_one_game_and_tell_its_result():
     assert game.position("e4 d5 exd5 e5 dxe6 e.p. Bxe6") == game.position("e4 d5 exd5 e5 dxe6 Bxe6")
 
 
+def test_marks_and_comments_may_touch_what_they_stand_behind():
+    (record,) = pgn.read(b"1. e4$1 e5{good} 2. Nf3$14$1 1-0{White won}")
+    assert (record.moves, record.result) == (("e4", "e5", "Nf3"), "1-0")
+
+
+def test_pgn_may_be_latin_1_as_its_standard_says():
+    text = '[White "Müller"]\n[Black "Schön"]\n\n1. e4 *\n'
+    assert pgn.read(text.encode("latin-1")) == pgn.read(text.encode()) != []
+
+
 def test_a_move_that_is_none_is_not_left_out():
     """As `--` and `Z0` stand where nobody has moved: without it the other moves would be those of the other side."""
     (found,) = pgn.read(b"1. e4 -- 2. d4 Z0 *")

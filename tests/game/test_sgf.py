@@ -224,6 +224,35 @@ def test_what_other_programs_write(text, game, board, moves, result):
     assert (record.game, record.board, record.moves, record.result) == (game, board, tuple(moves.split()), result)
 
 
+def test_what_follows_two_passes_in_go():
+    """IGS wants three passes; and some games go on after a look at the dead stones."""
+    for text, moves, numbers in (
+        ("B[ee];W[tt];B[tt];W[tt]", "E5 pass pass", [0, 1, 2, 3, 3]),
+        ("B[ee];W[];B[];W[cc];B[gg]", "E5 C7 G3", [0, 1, 1, 1, 2, 3]),
+        ("B[ee];W[];B[];B[cc]", "E5 pass C7", [0, 1, 1, 1, 3]),
+        ("B[ee];W[];B[];W[];B[cc];W[];B[]", "E5 pass C7 pass pass", [0, 1, 1, 1, 1, 3, 4, 5]),
+    ):
+        ((record, found),) = sgf.read_numbered(f"(;GM[1]SZ[9];{text})".encode())
+        assert (" ".join(record.moves), found) == (moves, numbers), text
+        assert record.positions(registry.load("go9").game)[-1].terminal == moves.endswith("pass pass")
+
+
+def test_one_game_that_no_record_can_hold_does_not_hide_the_others(caplog):
+    good, bad = "(;GM[1]SZ[9];B[ee])", "(;GM[1]SZ[9];B[ee];AB[cc])"
+    found = sgf.read((good + bad + good).encode())
+    assert [record.number for record in found] == [0, 2]
+    assert "game 1: stones are set up after a move, which no record can hold; it is left out" in caplog.text
+    with pytest.raises(InputError, match="game 0: stones are set up"):
+        sgf.read((bad + bad).encode())
+
+
+@pytest.mark.parametrize(("encoding", "name"), [("gb2312", "柯洁"), ("Shift_JIS", "井山裕太"), ("EUC-KR", "이세돌")])
+def test_a_file_tells_its_encoding(encoding: str, name: str):
+    assert sgf.read(f"(;SZ[5]CA[{encoding}]PB[{name}])".encode(encoding))[0].contestants[0] == name
+    wrong = f"(;SZ[5]CA[unicode_escape]PB[{name}])".encode(encoding)
+    assert sgf.read(wrong)[0].contestants[0] == name.encode(encoding).decode("latin-1")
+
+
 def test_text_that_is_not_utf_8_is_latin_1():
     assert sgf.read("(;SZ[5]PB[Müller])".encode("latin-1"))[0].contestants[0] == "Müller"
     assert sgf.read(b"") == sgf.read(b"\n") == []

@@ -47,7 +47,7 @@ def test_a_game_is_saved_and_loaded_again(browser, address, tmp_path):
 
 def test_a_file_that_is_too_long_is_refused_and_the_page_goes_on(browser, address, tmp_path):
     path = tmp_path / "game.jsonl"
-    path.write_text(json.dumps({"notes": "x" * 70_000}))
+    path.write_text(json.dumps({"notes": "x" * 1_100_000}))
     with page_at(browser, address("connect4")) as page:
         wait_status(page, "Your turn")
         choose_opponent(page, "random")

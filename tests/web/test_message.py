@@ -49,3 +49,10 @@ def test_fields_have_types_and_bounds(field):
 def test_a_message_is_measured_in_bytes():
     with pytest.raises(BadMessage, match="bytes"):
         parse_message(json.dumps({"id": 1, "ask": "x", "y": "ä" * (MOST_BYTES // 2)}, ensure_ascii=False))
+
+
+def test_a_file_of_a_hundred_games_is_a_message():
+    """The games of a match of chess, as PGN, are some 100 KB."""
+    text = "1. e4 e5 " * 60_000
+    question = parse_message(json.dumps({"id": 1, "ask": "load", "name": ".pgn", "text": text}))
+    assert isinstance(question, Question) and question.text == text

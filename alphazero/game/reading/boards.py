@@ -40,6 +40,8 @@ def read_grid(text: str, rows: int, columns: int, first: str = FIRST, second: st
     text = SIDES.sub(lambda side: f" {(first if side[1] else second)[0]}", text)
     words = re.sub(r"\s*/\s*", "/", text).split()
     if words and "/" in words[0] and len(words[0]) > columns:  # the rows of a FEN, who moves, and other fields
+        if more := [word for word in words[2:] if not re.fullmatch(r"-|\d+|[KQkq]{1,4}", word)]:
+            raise ValueError(f"behind who moves stands {quote(more[0])}; moves follow the word moves")
         words = [_without_runs(words[0], columns), *words[1:2]]
     words = [word for word in re.split(r"[\s/|]+", " ".join(words)) if not word.isdigit()]
     side = words.pop() if len(words) > 1 and len(words[-1]) == 1 < max(map(len, words)) else ""

@@ -26,16 +26,22 @@ RESULT = re.compile(r"(?<=\S)\s+(1-0|0-1|1/2-1/2|\*)\s*$")
 """Results that may stand behind the moves."""
 NOTES = re.compile(r'\{[^{}]*\}|\$\d+|(?<=\s)e\. ?p\.|\[(?!FEN|SetUp)\w+\s+"(?:[^"\\]|\\.)*"\]')
 """Comments, marks, tags and the e.p. of PGN, which stand beside the moves; but no tag of another board."""
+JUMP = re.compile(r"(\w+)x(\w+)")
+MOVES = re.compile(r"\smoves(?:\s|$)")
 NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 
 
 def read_position(game: Any, text: str) -> Any:
-    """The position of a board, or after moves; raises IllegalAction, or InputError for a board."""
+    """The position of a board, or after moves; raises IllegalAction, or InputError for a board.
+
+    Behind a board and the word `moves` may stand moves, as programs for chess write them.
+    """
+    board_text, *behind = MOVES.split(text, maxsplit=1)
     try:
-        board = game.read_board(text)
+        board = game.read_board(board_text)
     except ValueError as error:
         raise InputError(f"this is no board of {game.name}: {error}") from None
-    return read_moves(game.start(), text) if board is None else board
+    return read_moves(game.start(), text) if board is None else read_moves(board, "".join(behind))
 
 
 def read_moves(position: Any, text: str) -> Any:
@@ -81,12 +87,36 @@ def _read_first(position: Any, word: str) -> tuple[Any, str]:
         if len(legal) == 1 and position.format(legal[0]).lower() in ("pass", "roll"):
             with suppress(IllegalAction):
                 return _read_first(position.play(legal[0]), word)
+        if (jumped := _jumped(position, word)) is not None:
+            return jumped, ""
         joined = JOINED.fullmatch(word)
         first, rest = joined.groups() if joined else word.partition("-")[::2]
         if first and rest and word.lower() not in OTHER_MOVES:
             with suppress(IllegalAction):
                 return _read_first(position, first)[0], rest
         raise
+
+
+def _jumped(position: Any, word: str) -> Any:
+    """The position after the jumps of one player from the first to the last square of a word such as 14x30.
+
+    None if there are none, or several ways.
+    """
+    ends, found = JUMP.fullmatch(word), []
+
+    def follow(at: Any, square: str) -> None:
+        for action in at.legal_actions:
+            step = JUMP.fullmatch(at.format(action))
+            if step and step[1] == square:
+                after = at.play(action)
+                if after.to_play == at.to_play and not after.terminal:
+                    follow(after, step[2])
+                elif ends and step[2] == ends[2]:
+                    found.append(after)
+
+    if ends:
+        follow(position, ends[1])
+    return found[0] if len(found) == 1 else None
 
 
 def _without_numbers(text: str) -> str:

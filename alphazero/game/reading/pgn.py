@@ -10,6 +10,7 @@ from itertools import pairwise
 from alphazero.errors import StorageError
 from alphazero.game.game import Game, Position
 from alphazero.game.reading.san import CHESS, chess_like, san
+from alphazero.game.reading.sgf import decoded
 from alphazero.game.record import GameRecord, record_of
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
@@ -17,7 +18,7 @@ START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 TOKENS = re.compile(
     r"""\{[^}]*\}? | ;.* | ^%.* | \$\d+ | \d+\.+ | \d+(?!\S)
     | ^\s*\[\s*(?P<tag>\w+)\s*"(?P<value>(?:\\.|[^"\\])*|.*)"\s*\]
-    | (?P<bracket>[()]) | (?P<result>1-0|0-1|1/2-1/2|\*)(?!\S) | (?P<word>[^\s(){};]+)""",
+    | (?P<bracket>[()]) | (?P<result>1-0|0-1|1/2-1/2|\*)(?![^\s{(;]) | (?P<word>[^\s(){};$]+)""",
     re.MULTILINE | re.VERBOSE,
 )
 
@@ -61,7 +62,7 @@ def read(data: bytes) -> list[GameRecord]:
                 "opening": [], "moves": words, "result": result,
             }, f"game {number}",
         )
-        for number, (tags, words, result) in enumerate(_games_in(data.decode("utf-8-sig", "replace")))
+        for number, (tags, words, result) in enumerate(_games_in(decoded(data)))
     ]  # fmt: skip
     if data.strip() and not found:
         raise StorageError("it holds no game of PGN: one has moves or a result")

@@ -5,6 +5,8 @@ https://www.red-bean.com/sgf/ (FF[4]) and https://skatgame.net/mburo/ggsa/ggf. V
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,8 @@ from alphazero.game.game import Game
 from alphazero.game.reading.gtp_words import COLUMNS
 from alphazero.game.reading.moves import SPELLINGS
 from alphazero.game.record import GameRecord, record_of
+
+logger = logging.getLogger(__name__)
 
 GO, OTHELLO, GOMOKU, HEX = 1, 2, 4, 11
 KINDS = {"go": GO, "othello": OTHELLO, "gomoku": GOMOKU, "hex": HEX, "hex_swap": HEX}
@@ -127,20 +131,45 @@ class _Tree:
     """AB, AW or AE, and points."""
     moves: list[tuple[str, str]] = field(default_factory=list)
     """B or W, and a point."""
+    fault: str = ""
+    """Why no record can hold the game."""
 
 
 def read(data: bytes) -> list[GameRecord]:
-    """The games of a file of SGF or GGF; raises InputError."""
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        text = data.decode("latin-1")  # what SGF means where it tells nothing
+    """The games of a file of SGF or GGF. A game that no record can hold is left out, and a warning names it.
+
+    Raises InputError where no game is left.
+    """
+    return [record for record, _ in read_numbered(data)]
+
+
+def read_numbered(data: bytes) -> list[tuple[GameRecord, list[int]]]:
+    """The same, each with the number of the record's moves that are played before and after each move of the file.
+
+    They differ where the file leaves a pass out, or goes on after two passes.
+    """
+    text, found, faults = decoded(data), list[tuple[GameRecord, list[int]]](), list[str]()
     if "\0" in text:
         raise InputError("it is no text")
-    found = [_record_of(tree, number) for number, tree in enumerate(_trees_in(text))]
-    if text.strip() and not found:
-        raise InputError("it holds no game: each begins with (;")
+    for number, tree in enumerate(_trees_in(text)):
+        try:
+            found.append(_record_of(tree, number))
+        except InputError as error:
+            faults.append(f"game {number}: {error}")
+    if not found and (faults or text.strip()):
+        raise InputError(faults[0] if faults else "it holds no game: each begins with (;")
+    for fault in faults:
+        logger.warning("%s; it is left out", fault)
     return found
+
+
+def decoded(data: bytes) -> str:
+    """The text in UTF-8, or in the encoding that a file of SGF names, or else in Latin-1, as SGF and PGN mean it."""
+    named = re.search(rb"CA\[\s*((?:big5|euc|gb|hz|iso|koi8|ks|shift|win)[\w-]{0,20})\s*\]", data, re.IGNORECASE)
+    for encoding in ("utf-8-sig", named[1].decode() if named else "latin-1"):
+        with contextlib.suppress(UnicodeDecodeError, LookupError):
+            return data.decode(encoding)
+    return data.decode("latin-1")
 
 
 def _trees_in(text: str) -> Iterator[_Tree]:
@@ -172,34 +201,44 @@ def _take(tree: _Tree, name: str, value: str) -> None:
         tree.moves.append((name, value))
     elif name in ("AB", "AW", "AE"):
         if tree.moves:
-            raise InputError("stones are set up after a move, which no record can hold")
-        if len(tree.setup) == MOST_SIZE**2:
-            raise InputError("more stones are set up than a board has points")
-        tree.setup.append((name, value))
+            tree.fault = "stones are set up after a move, which no record can hold"
+        elif len(tree.setup) == MOST_SIZE**2:
+            tree.fault = "more stones are set up than a board has points"
+        else:
+            tree.setup.append((name, value))
     else:
         tree.tags.setdefault(name, " ".join(value.split()))
 
 
-def _record_of(tree: _Tree, number: int) -> GameRecord:
+def _record_of(tree: _Tree, number: int) -> tuple[GameRecord, list[int]]:
+    if tree.fault:
+        raise InputError(tree.fault)
     game = tree.tags.get("GM", "1").lower()
     is_ggf = game in KINDS
     kind = KINDS[game] if is_ggf else int(game) if re.fullmatch("[0-9]{1,2}", game) else 0
     if kind not in SIZES:
-        raise InputError(f"game {number} is GM[{quote(game)}], and read are {', '.join(KINDS)}")
+        raise InputError(f"it is GM[{quote(game)}], and read are {', '.join(KINDS)}")
     told = tree.tags.get("BO" if is_ggf else "SZ", str(SIZES[kind]))
     side = re.match(r"([0-9]{1,2})(:\1)?(?![0-9:])", told)
     size = int(side[1]) if side else 0
     if not 2 <= size <= MOST_SIZE:
-        raise InputError(f"game {number} has no square board of at most {MOST_SIZE} rows")
+        raise InputError(f"it has no square board of at most {MOST_SIZE} rows")
     board, turn = _board(tree, kind, size)
-    words = list[str]()
+    words, numbers = list[str](), [0]
     for colour, value in tree.moves:
         if (word := _word(value, kind, size, is_ggf)) in ("resign", "forfeit"):
             break
+        if kind == GO and words[-2:] == ["pass", "pass"]:  # our games end here: some servers want a third pass
+            if word == "pass":
+                numbers.append(len(words))
+                continue
+            del words[-2:]  # and some games go on after the players have looked at the dead stones
+            numbers = [min(number, len(words)) for number in numbers]
         if "BW"[turn] != colour and kind != HEX:  # where some programs let White begin
             words.append("pass")  # it is left out
             turn = 1 - turn
         words.append(word)
+        numbers.append(len(words))
         turn = 1 - turn
     name = "hex_swap" if kind == HEX and "swap" in words[:2] else next(name for name in KINDS if KINDS[name] == kind)
     value_of: dict[str, Any] = {
@@ -207,7 +246,7 @@ def _record_of(tree: _Tree, number: int) -> GameRecord:
         "contestants": [tree.tags.get("PB", "?"), tree.tags.get("PW", "?")], "board": board,
         "opening": [], "moves": words, "result": _result(tree.tags.get("RE", "")),
     }  # fmt: skip
-    return record_of(value_of, f"game {number}")
+    return record_of(value_of, f"game {number}"), numbers
 
 
 def _board(tree: _Tree, kind: int, size: int) -> tuple[str, int]:

@@ -48,7 +48,7 @@ export class Engine {
     const question = { id, ask, ...fields };
     const { mostBytes } = this.connection;
     if (mostBytes && bytesOf(question) > mostBytes) {
-      queueMicrotask(() => take({ error: `the text is too long for a game: the page can ask about ${mostBytes >> 10} KB at once` }));
+      queueMicrotask(() => take({ error: `the text is too long for a game: the page can ask about ${mostBytes >> 20} MB at once` }));
       return () => {};
     }
     this.open.set(id, { question, take });

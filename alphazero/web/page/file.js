@@ -6,6 +6,19 @@ const MOST_BYTES = 32 << 20;
 const MOST_GAMES = 2000;
 const OTHERS = [".pgn", ".sgf", ".ggf"]; // files of other programs
 
+// The text of a file in UTF-8, in the encoding that a file of SGF names, or in Latin-1.
+function decoded(bytes) {
+  const named = new TextDecoder("latin1").decode(bytes).match(/CA\[\s*([\w-]{1,24})\s*\]/)?.[1];
+  for (const label of ["utf-8", named].filter(Boolean)) {
+    try {
+      return new TextDecoder(label, { fatal: true }).decode(bytes);
+    } catch {
+      // another encoding, or one that browsers do not know
+    }
+  }
+  return new TextDecoder("latin1").decode(bytes);
+}
+
 export function save(name, text) {
   const link = el("a", { href: URL.createObjectURL(new Blob([`${text}\n`], { type: "text/plain" })), download: name });
   document.body.append(link);
@@ -28,7 +41,7 @@ export function load(node, convert, take, fail) {
     }
     let lines;
     try {
-      const text = await file.text();
+      const text = decoded(await file.arrayBuffer());
       const suffix = OTHERS.find((one) => file.name.toLowerCase().endsWith(one));
       lines = suffix ? await convert(text, suffix) : text.split(/\r?\n/).filter((line) => line.trim());
     } catch (error) {

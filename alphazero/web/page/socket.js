@@ -3,7 +3,7 @@
 // and mostBytes, the size of the largest message, if it has a limit.
 
 const PAUSES = [200, 400, 800, 1500, 3000];
-const MOST_BYTES = 1 << 16; // as in message.py
+const MOST_BYTES = 1 << 20; // as in message.py
 
 export class SocketConnection {
   constructor(address = new URL("talk", location.href.split("#")[0].replace(/^http/, "ws"))) {
