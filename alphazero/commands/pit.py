@@ -175,8 +175,9 @@ def step_through(record: GameRecord, game: Game) -> None:
         others = record.positions(game, second=True)
         positions, words = positions + others, words + with_passes(others, record.others)
     while shown < len(positions):
-        who = "opening: " if 0 < shown <= opening else ""
-        if shown > opening:
+        is_opening = 0 < shown <= opening or 0 < shown - second <= opening
+        who = "opening: " if is_opening else ""
+        if shown > opening and not is_opening:
             alone, mover = game.num_players == 1, positions[shown - 1].to_play
             who = f"{record.contestants[shown >= second] if alone else record.player_at(mover, game)} plays "
             if shown == second or positions[shown - 1].chances:

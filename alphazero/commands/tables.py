@@ -66,7 +66,8 @@ def describe(game: Game, names: list[str], result: Tables) -> str:
     for i in sorted(range(len(names)), key=lambda i: -elo[i]):
         share, error = result.share(i)
         interval = f" ± {error:.1%}" if math.isfinite(error) else ""  # one group has none
-        lines.append(f"{names[i]:<{width}}  rating {elo[i]:+5.0f} ± {errors[i]:.0f}  share {share:.1%}{interval}")
+        text = f"{share:.1%}{interval}" if math.isfinite(share) else "- (no game: give it more games)"
+        lines.append(f"{names[i]:<{width}}  rating {elo[i]:+5.0f} ± {errors[i]:.0f}  share {text}")
     worth = ", ".join(f"{value:+.0f}" for value in seats)
     lines.append(f"Equal contestants share {1 / game.num_players:.1%} each. The seats are worth {worth} points.")
     lines.append("Each group plays all its seatings with the same opening and the same dice; ratings have mean 0.")
@@ -81,7 +82,7 @@ def as_json(game: Game, seed: int, names: list[str], result: Tables) -> dict[str
             "name": name,
             "elo": elo[i],
             "elo_error": errors[i],
-            "share": share,
+            "share": share if math.isfinite(share) else None,
             "share_error": error if math.isfinite(error) else None,
         }
         for i, name in enumerate(names)

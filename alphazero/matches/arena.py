@@ -28,7 +28,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import Kernels, check_length, kernels_of
 from alphazero.matches.openings import Openings, balance_of, choose_openings, warn_of_few
 from alphazero.matches.result import Ended, MatchResult, compared
-from alphazero.matches.seating import boards_of, contestant_at, group_of, outcome_of
+from alphazero.matches.seating import boards_of, contestant_at, games_of_group, group_of, groups_of, outcome_of
 from alphazero.players.human import HumanLeft
 from alphazero.players.player import FollowingPlayer, Forfeit, Player, TakeBack
 from alphazero.progress import Progress
@@ -75,9 +75,9 @@ def shown(
         get_ready(kernels, player)
     openings = Openings(loaded.game, 0, seed)
     if kind != "none" and not loaded.game.num_outcomes:
-        openings = choose_openings(loaded.game, 1 + group_of(loaded.game, num_games - 1), seed, balance)
+        openings = choose_openings(loaded.game, groups_of(loaded.game, num_games), seed, balance)
         if not (balance and balance.by_net):  # else few were asked for
-            warn_of_few(len(openings.drawn), 1 + group_of(loaded.game, num_games - 1))
+            warn_of_few(len(openings.drawn), groups_of(loaded.game, num_games))
     match = Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
     with Progress(f"{first.name} - {second.name}") as progress:
         for result in match:
@@ -130,7 +130,7 @@ class Arena:
     ):
         check_range("the number of games", num_games, 1)
         if opening_of is None and opening_plies is None:
-            opening_of = choose_openings(kernels.game, 1 + group_of(kernels.game, num_games - 1), seed).of_pair
+            opening_of = choose_openings(kernels.game, groups_of(kernels.game, num_games), seed).of_pair
         elif opening_of is None:
             opening_of = Openings(kernels.game, opening_plies or 0, seed).of_pair
         self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
@@ -180,19 +180,23 @@ class Arena:
             game = next(self._waiting, None)
             if game is None:
                 break
-            opening = self._opening_of(group_of(self._kernels.game, game))
+            opening = self._opening_of(self._group_of(game))
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play
             self._actions[row], self._plies[row] = list(opening.actions), _plies_of(opening)
             self._roll(np.array([row]))
         return bool((self._games >= 0).any())
 
+    def _group_of(self, board: int) -> int:
+        """The group of a game, or in a game for one of what a contestant plays of it."""
+        return group_of(self._kernels.game, board // 2 if self._alone else board)
+
     def _roll(self, rows: np.ndarray) -> None:
         """Settles the dice; both games of a pair have the same ones after as many plies."""
         if not self._kernels.game.num_outcomes:
             return
         states, to_play = self._states[rows], self._to_play[rows]
-        groups = np.array([group_of(self._kernels.game, number) for number in self._games[rows].tolist()])
+        groups = np.array([self._group_of(number) for number in self._games[rows].tolist()])
         outcomes = self._kernels.roll(states, to_play, self._seed, groups, self._plies[rows])
         self._states[rows], self._to_play[rows] = states, to_play
         for row, shown in zip(rows, outcomes.tolist(), strict=True):
@@ -345,18 +349,18 @@ def play_in_time(
 ) -> Iterator[tuple[MatchResult, float]]:
     """The results of an `Arena`, over after about so many `seconds`; each with the share of the match that has passed.
 
-    The last result has all games, or the pairs of games that are over by then; there is at least one result.
+    The last result has all games, or the groups of games that are over by then; there is at least one result.
     PLIES_TO_JUDGE plies of the games side by side tell how long these take, with `plies_per_game`. If that is too
-    long, fewer are begun anew: two at least, which may not be over in time either. Raises Stopped when `stop` is set,
-    also while a player thinks.
+    long, fewer are begun anew: a group at least, which may not be over in time either. Raises Stopped when `stop` is
+    set, also while a player thinks.
     """
     deadline, over = time.monotonic() + seconds, MatchResult((), (), (), (0, 0), (0.0, 0.0))
     try:
         with _interrupting((first, second), deadline, stop):
-            each = boards_of(kernels.game)
+            each, least = boards_of(kernels.game), max(2, games_of_group(kernels.game))
             while num_games:
                 rows = side_by_side((first, second), each * num_games)
-                begin, moves_before, judged = 0.0, 0, num_games <= 2
+                begin, moves_before, judged = 0.0, 0, num_games <= least
                 fewer = 0
                 for result in Arena(kernels, first, second, num_games, seed):
                     now, moves = time.monotonic(), sum(result.moves) - moves_before
@@ -367,7 +371,8 @@ def play_in_time(
                     elif not judged and moves >= PLIES_TO_JUDGE * rows:
                         judged, expected = True, (now - begin) / moves * plies_per_game * rows
                         if begin + expected > deadline:
-                            fewer = max(2, int(rows * SHARE * (deadline - now) / expected) // (2 * each) * 2)
+                            fitting = int(rows * SHARE * (deadline - now) / expected)
+                            fewer = max(least, fitting // (least * each) * least)
                             break
                     over = result
                     passed = 1 - (deadline - now) / seconds if seconds < math.inf else 0.0

@@ -101,15 +101,21 @@ def mean_with_interval(numbers: np.ndarray | None) -> tuple[float | None, list[f
     """
     if numbers is None or not len(numbers):
         return None, None
-    mean, n = float(numbers.mean()), len(numbers)
     if numbers.dtype == bool:
-        return mean, list(score_interval(int(numbers.sum()), 0, n - int(numbers.sum())))
+        yes = int(numbers.sum())
+        return float(numbers.mean()), list(score_interval(yes, 0, len(numbers) - yes))
+    mean, margin = mean_with_margin(numbers)
+    return mean, None if margin == math.inf else [mean - margin, mean + margin]
+
+
+def mean_with_margin(numbers: np.ndarray) -> tuple[float, float]:
+    """The mean of n > 0 numbers, and half of its 95% interval by Student's t: infinity for one number."""
+    mean, n = float(numbers.mean()), len(numbers)
     if n == 1:
-        return mean, None
+        return mean, math.inf
     from scipy.special import stdtrit  # half as long to import as all else that a match needs
 
-    margin = float(stdtrit(n - 1, 0.975) * numbers.std(ddof=1)) / math.sqrt(n)
-    return mean, [mean - margin, mean + margin]
+    return mean, float(stdtrit(n - 1, 0.975) * numbers.std(ddof=1)) / math.sqrt(n)
 
 
 # --- is one player stronger? -----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from alphazero.matches.intervals import (
     elo_difference,
     elo_interval,
     finite,
+    mean_with_margin,
     score_interval,
     show_share,
     superiority,
@@ -91,10 +92,12 @@ class MatchResult:
     def whole_pairs(self) -> MatchResult:
         """The result of the pairs of games up to the first that is not finished; moves and their times are of all.
 
+        In a game for more than two of whole groups: each contestant has had each seat equally often.
+
         While a match goes on, short games end before long ones, so the finished games favour whoever wins quickly.
         """
         in_a_row = next((place for place, game in enumerate(self.numbers) if game != place), len(self.numbers))
-        kept = slice(in_a_row - in_a_row % 2)
+        kept = slice(in_a_row - in_a_row % (2 * self.seats))
         return replace(
             self, numbers=self.numbers[kept], actions=self.actions[kept], outcomes=self.outcomes[kept],
             game_seconds=self.game_seconds[kept], forfeits=self.forfeits[kept], earned=self.earned[kept],
@@ -119,11 +122,11 @@ class MatchResult:
         those that repeat are the likely ones.
         """
         whole = self.whole_pairs()
-        played, uses_chance = dict[tuple[Any, ...], tuple[tuple[int, ...], ...]](), False
+        played, uses_chance = dict[tuple[Any, ...], tuple[Any, ...]](), False
         every, once = [0] * 5, [0] * 5
         for game in range(0, whole.num_games, 2):
-            points, actions = sum(whole.outcomes[game : game + 2]), whole.actions[game : game + 2]
-            opening = actions[0][: self.opening_plies], game // 2 % self.seats
+            points, actions = sum(whole.outcomes[game : game + 2]), whole._played[game : game + 2]
+            opening = *(each[0][: self.opening_plies] for each in actions), game // 2 % self.seats
             every[2 + points] += 1
             once[2 + points] += opening not in played
             uses_chance |= played.setdefault(opening, actions) != actions
@@ -132,7 +135,12 @@ class MatchResult:
     @property
     def distinct_games(self) -> int:
         """Different sequences of actions among the games."""
-        return len(set(self.actions))
+        return len(set(self._played))
+
+    @property
+    def _played(self) -> tuple[tuple[tuple[int, ...], ...], ...]:
+        """The actions of each game; those of both contestants in a game for one."""
+        return tuple(zip(self.actions, *[self.others] * bool(self.others), strict=True))
 
     @property
     def repeats_itself(self) -> bool:
@@ -140,10 +148,8 @@ class MatchResult:
         return 2 * self.distinct_games < self.num_games
 
     def mean_points(self, contestant: int) -> tuple[float, float]:
-        """The mean of a contestant's points a game, and the half of its 95% interval (by the normal distribution)."""
-        points = np.array([earned[contestant] for earned in self.earned])
-        error = points.std(ddof=1) / len(points) ** 0.5 if len(points) > 1 else math.inf
-        return float(points.mean()), 1.96 * float(error)
+        """The mean of a contestant's points a game, and the half of its 95% interval; infinity of one game."""
+        return mean_with_margin(np.array([earned[contestant] for earned in self.earned]))
 
     @property
     def ms_per_move(self) -> tuple[float, float]:

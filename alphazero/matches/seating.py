@@ -16,14 +16,26 @@ def boards_of(game: Game) -> int:
 
 
 def group_of(game: Game, number: int) -> int:
-    """The games with the same opening and the same dice have the same number here."""
-    return number // 2 // (game.num_players if game.num_players > 2 else 1)
+    """The games with the same opening and the same dice have the same number here.
+
+    In a game for one both contestants play each game, so it is a group of its own.
+    """
+    return number // games_of_group(game)
+
+
+def games_of_group(game: Game) -> int:
+    """The games with the same opening and the same dice."""
+    return {1: 1, 2: 2}.get(game.num_players, 2 * game.num_players)
+
+
+def groups_of(game: Game, num_games: int) -> int:
+    """The number of groups in a match, the last of which may not be whole."""
+    return -(-num_games // games_of_group(game))
 
 
 def whole_groups(game: Game, num_games: int) -> int:
     """So many games, or as many more as make each seat as frequent as another in a game for more than two."""
-    each = 2 * game.num_players if game.num_players > 2 else 1
-    return -(-num_games // each) * each
+    return groups_of(game, num_games) * games_of_group(game) if game.num_players > 2 else num_games
 
 
 def contestant_at(game: Game, number: Any, seat: Any) -> Any:

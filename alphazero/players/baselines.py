@@ -38,8 +38,9 @@ class RandomPlayer(Player):
 class MinimaxPlayer(Player):
     """Alpha-beta to `depth` plies; wins as soon and loses as late as it can see, equal actions at random.
 
-    In games with dice it looks at one ply, and takes exact means over the dice. In games for more than two it expects
-    that all others play against it (the paranoid search of Sturtevant and Korf 2000).
+    In games with dice it looks at one ply, and takes exact means over the dice. In games for one it wants the most
+    points. In games for more than two it expects that all others play against it (the paranoid search of Sturtevant and
+    Korf 2000).
     """
 
     def __init__(self, kernels: Kernels, depth: int, seed: int, threads: int = 1):
@@ -114,18 +115,19 @@ def _go_down(way, left, root, action):
     way.beta[left - 1] = way.beta[left] if same else -way.alpha[left]
 
 
-def _search_alpha_beta(way, depth, root, stop):
+def _search_alpha_beta(way, depth, root, alone, stop):
     """Exact result at `depth` plies for the mover in row `depth`; wins sooner and losses later count more.
 
-    Values are in (-1, 1) at the horizon and +-(2 + plies left) at the end of a game, so that they never mix.
-    `root` is the player who is to find an action. They mean nothing once another thread has set `stop bool[1]`.
-    Without recursion, whose code cannot be kept on disk.
+    Values are in (-1, 1) at the horizon and +-(2 + plies left) at the end of a game, so that they never mix. In a game
+    for one (`alone`) they are thrice the result, with the points since the first of all states, and what the heuristic
+    expects. `root` is the player who is to find an action. Values mean nothing once another thread has set
+    `stop bool[1]`. Without recursion, whose code cannot be kept on disk.
     """
-    left = depth
+    left, first = depth, way.states[len(way.states) - 1]
     while True:
         state, known, value = way.states[left], True, 0.0
         if is_terminal(state):
-            value = result_for(root, state, way.movers[left], way.results) * (2.0 + left)
+            value = result_for(root, state, way.movers[left], way.results) * (3.0 if alone else 2.0 + left)
             value = value if on_one_side(way.movers[left], root, root) else -value
         elif left == 0 or stop[0]:
             value = float(heuristic(state))
@@ -133,6 +135,8 @@ def _search_alpha_beta(way, depth, root, stop):
             known = False
             legal(state, way.legal_masks[left])
             way.best[left], way.actions[left] = -1e9, -1
+        if known and alone:
+            value += 3.0 * gained(first, state)
         while True:  # up, as far as there is nothing more to try
             if known:
                 if left == depth:
@@ -152,7 +156,7 @@ def _search_alpha_beta(way, depth, root, stop):
         left -= 1
 
 
-def _action_values(states, depth, way, stop, values):
+def _action_values(states, depth, way, alone, stop, values):
     """Minimax values `float64[n, A]` of every legal action at `depth` plies."""
     for i in range(len(states)):
         for word in range(states.shape[1]):
@@ -164,7 +168,7 @@ def _action_values(states, depth, way, stop, values):
             values[i, action] = -1e9
             if way.legal_masks[depth, action]:
                 go_down(way, depth, root, action)
-                value = search_alpha_beta(way, depth - 1, root, stop)
+                value = search_alpha_beta(way, depth - 1, root, alone, stop)
                 values[i, action] = value if on_one_side(way.movers[depth - 1], root, root) else -value
 
 
@@ -182,7 +186,7 @@ def action_values(kernels: Kernels, depth: int, stop: np.ndarray | None = None):
     def evaluate(states: np.ndarray) -> np.ndarray:
         values, sizes = np.empty((len(states), num_actions)), {"K": words, "A": num_actions}
         way = make_arrays(AlphaBeta, np.empty, D=depth + 1, V=kernels.game.num_values, **sizes)
-        kernel(states, depth, way, stopping, values)
+        kernel(states, depth, way, kernels.game.num_players == 1, stopping, values)
         return values
 
     return evaluate

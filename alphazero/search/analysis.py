@@ -19,7 +19,7 @@ from alphazero.game.rules import by_player
 from alphazero.nets.neural_net import NeuralNet, check_net, on_one_thread
 from alphazero.search import cpu_kernels
 from alphazero.search.evaluator import Evaluator
-from alphazero.search.mcts import QUIET, Evaluate, SearchConfig, SearchResult
+from alphazero.search.mcts import QUIET, Evaluate, SearchConfig, SearchResult, grows_anew
 from alphazero.search.placement import on_processor
 from alphazero.search.tree import (
     BETWEEN,
@@ -152,8 +152,11 @@ def search_position(
 
 
 def leaves_for(game: Game, evaluate: Evaluate, num_simulations: int) -> int:
-    """Leaves of one tree in flight at once: LEAVES where a network answers, fewer in a short search, 1 with dice."""
-    if not isinstance(evaluate, Evaluator) or game.num_outcomes:
+    """Leaves of one tree in flight at once: LEAVES where a network answers, fewer in a short search.
+
+    One in games that `grows_anew` names.
+    """
+    if not isinstance(evaluate, Evaluator) or grows_anew(game):
         return 1
     return max(1, min(LEAVES, num_simulations // SIMULATIONS_PER_LEAF))
 
@@ -201,15 +204,15 @@ class TreeNode:
 class Analysis:
     """One tree, grown by PUCT without noise, whose visits can be read at any time.
 
-    It follows a game: if a position comes after the last one, its subtree is kept, unless the game has dice. A network
-    evaluates several leaves at once (`leaves_for`).
+    It follows a game: if a position comes after the last one, its subtree is kept, unless the game has dice or is for
+    one. A network evaluates several leaves at once (`leaves_for`).
     """
 
     def __init__(self, kernels: Kernels, config: SearchConfig, evaluate: Evaluate):
-        leaves, dice = leaves_for(kernels.game, evaluate, config.num_simulations), kernels.game.num_outcomes > 0
+        leaves, anew = leaves_for(kernels.game, evaluate, config.num_simulations), grows_anew(kernels.game)
         config = replace(
-            config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=not dice,
-            leaves_per_step=1 if dice else max(config.leaves_per_step, leaves),
+            config, noise_fraction=0.0, gumbel_actions=0, reuse_subtree=not anew,
+            leaves_per_step=1 if anew else max(config.leaves_per_step, leaves),
         )  # fmt: skip
         self._search = on_processor(kernels, config, evaluate, 1)
         self.on_one_thread = partial(on_one_thread, evaluate.net if isinstance(evaluate, Evaluator) else None)

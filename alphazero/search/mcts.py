@@ -116,7 +116,7 @@ class SearchConfig:
 
         Where values are results `by_chance`, as of random games, only means of many tell which actions are equal.
         """
-        if (game.num_outcomes or game.num_players == 1) and (self.keeps_subtree or self.leaves_per_step > 1):
+        if grows_anew(game) and (self.keeps_subtree or self.leaves_per_step > 1):
             kind = "has dice" if game.num_outcomes else "is for one player"
             raise InvalidSetting(f"the search of {game.name}, which {kind}, keeps no subtree and takes a leaf a step")
         dice, alone = game.num_outcomes > 0, game.num_players == 1
@@ -128,6 +128,11 @@ class SearchConfig:
             points_word=-1 if game.points_word is None else game.points_word,
             value_of_point=np.float32(1.0 / game.score.size if game.score else 0.0),
         )
+
+
+def grows_anew(game: Game) -> bool:
+    """The game has dice or is for one: its searches keep no subtree, and take a leaf a step."""
+    return game.num_outcomes > 0 or game.num_players == 1
 
 
 QUIET = SearchConfig(noise_fraction=0.0)

@@ -27,6 +27,7 @@ from alphazero.game import Position
 from alphazero.game.record import GameRecord, append_records, read_records, words_of
 from alphazero.invocation import option
 from alphazero.matches.openings import JUDGE, Balance, Openings, balance_of, choose_openings, warn_of_few
+from alphazero.matches.seating import group_of, groups_of
 from alphazero.players.contestants import ContestantText, checkpoint_of
 from alphazero.settings import settings_changed
 from alphazero.storage.files import drop_torn_line, read_sealed_json, remove_stray_temporary_files, write_sealed_json
@@ -165,23 +166,23 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
             self._save()
 
     def openings(self, num_games: int) -> list[Position]:
-        """The openings of a pair that plays so many games: one for two of them, or all that there are.
+        """The openings of a pair that plays so many games: one for each group of them, or all that there are.
 
         Raises InvalidSetting if games of the folder have other openings, as those of another version may.
         """
-        pairs = (num_games + 1) // 2
-        openings = self._openings.first(pairs)
-        if pairs > self._checked:
+        groups = groups_of(self._game, num_games)
+        openings = self._openings.first(groups)
+        if groups > self._checked:
             drawn = [tuple(words_of(self._game.start(), opening.actions)) for opening in openings]
-            begun = ((record.number // 2, record.opening) for record in self.records)
-            if any(opening != drawn[pair] for pair, opening in begun if pair < len(drawn)):
+            begun = ((group_of(self._game, record.number), record.opening) for record in self.records)
+            if any(opening != drawn[group] for group, opening in begun if group < len(drawn)):
                 raise InvalidSetting(
                     f"{self.path} was begun with other openings than those that its seed gives now, so its pairs would "
                     f"no longer play the same ones: choose another {option('folder')}"
                 )
-            self._checked = pairs
+            self._checked = groups
             if self._tournament.openings != "none" and not self._game.num_outcomes:
-                warn_of_few(len(openings), num_games)
+                warn_of_few(len(openings), groups)
         return openings
 
     def _begin(self, loaded: LoadedGame, balance: Balance | None) -> None:
@@ -215,7 +216,7 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
                 self._openings = Openings(loaded.game, 0, tournament.seed)
             else:  # of a length that gives each pair of games its own
                 most = tournament.games * (MOST if tournament.adaptive else 1)
-                self._openings = choose_openings(loaded.game, (most + 1) // 2, tournament.seed, balance)
+                self._openings = choose_openings(loaded.game, groups_of(loaded.game, most), tournament.seed, balance)
             now.opening_plies = self._openings.plies
         for pairing in tournament.pairings:
             swapped = Pairing(pairing.second, pairing.first)

@@ -114,7 +114,7 @@ class Standings:
         """Wins, draws and losses of the first contestant in each match, and different games, in their order."""
         games: dict[Pairing, set[tuple[str, ...]]] = {pairing: set() for pairing in self.tournament.pairings}
         for record in self.records:
-            games.setdefault(key_of(record)[0], set()).add((*record.opening, *record.moves))
+            games.setdefault(key_of(record)[0], set()).add((*record.opening, *record.moves, "", *record.others))
         found = {}
         for pairing, different in games.items():
             if different:
@@ -154,7 +154,7 @@ class Standings:
     def _row(self, i: int, below: int | None) -> Row:
         first, second = self.counts[i].sum(axis=0), self.counts[:, i].sum(axis=0)[::-1]
         name, score = self.names[i], _score(first + second)
-        lengths = (len(each.opening) + len(each.moves) for each in self.records if name in each.contestants)
+        lengths = (_length(each, name) for each in self.records if name in each.contestants)
         wins, draws, losses = (first + second).tolist()
         return Row(
             name, wins, draws, losses, self.forfeits[name], 0.5 if score is None else score,
@@ -169,14 +169,25 @@ def _score(counts: np.ndarray) -> float | None:
     return float((counts[WIN] + counts[DRAW] / 2) / total) if total else None
 
 
+def _length(record: GameRecord, name: str) -> int:
+    """The plies of a game, or in a game for one of what that contestant has played of it."""
+    own = record.others if record.others and name == record.contestants[1] else (*record.opening, *record.moves)
+    return len(own)
+
+
 def _moves(record: GameRecord, game: Game) -> tuple[int, int]:
     """The number of moves that each player has chosen."""
     if game.num_players == 2 and game.plain_rules.to_play is None and not game.num_outcomes:  # they take turns
         late, early = len(record.moves) // 2, (len(record.moves) + 1) // 2
         return (early, late) if len(record.opening) % 2 == 0 else (late, early)
-    positions = [at for at in record.positions(game)[len(record.opening) : -1] if not at.chances]
-    by_first = sum(position.to_play == lone_seat(game, record.number) for position in positions)
-    return by_first, len(positions) - by_first
+    first, *second = (
+        [at for at in record.positions(game, other)[len(record.opening) : -1] if not at.chances]
+        for other in (False, True)[: 1 + (game.num_players == 1)]
+    )
+    if second:
+        return len(first), len(second[0])
+    by_first = sum(position.to_play == lone_seat(game, record.number) for position in first)
+    return by_first, len(first) - by_first
 
 
 # --- as text ---------------------------------------------------------------------------------------------------------

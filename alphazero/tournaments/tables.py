@@ -6,6 +6,7 @@ each seating. Up to four players take all orders of the group; more take turns i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
@@ -17,7 +18,7 @@ from scipy.special import logsumexp, softmax
 from alphazero.errors import IllegalAction, InvalidSetting, count_of
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.arena import SIDE_BY_SIDE
-from alphazero.matches.intervals import Z_95
+from alphazero.matches.intervals import Z_95, mean_with_margin
 from alphazero.matches.openings import choose_openings
 from alphazero.players.player import Player
 from alphazero.tournaments.bradley_terry import ELO, PRECISION
@@ -38,14 +39,13 @@ class Tables:
     """`int64[games]`: games with the same opening and dice have the same number."""
 
     def share(self, contestant: int) -> tuple[float, float]:
-        """A contestant's mean share of its games, and half of its 95% interval, by its groups."""
+        """A contestant's mean share of its games, and half of its 95% interval, by its groups; nan without a game."""
         found = []
         for group in np.unique(self.groups):
             mine = self.groups == group
             if (self.owners[mine] == contestant).any():
                 found.append(self.shares[mine][self.owners[mine] == contestant].mean())
-        error = np.std(found, ddof=1) / len(found) ** 0.5 if len(found) > 1 else np.inf
-        return float(np.mean(found)), float(Z_95 * error)
+        return mean_with_margin(np.array(found)) if found else (math.nan, math.inf)
 
     def rate(self, num_contestants: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`(elo float64[m], errors float64[m], seats float64[n])`: ratings with mean 0, half their 95% intervals, and
@@ -84,24 +84,41 @@ def seatings_of(group: Sequence[int]) -> list[tuple[int, ...]]:
     return [(*group[first:], *group[:first]) for first in range(len(group))]
 
 
+def choose_groups(num_contestants: int, num_seats: int, num_groups: int, seed: int) -> list[tuple[int, ...]]:
+    """The contestants of each group: all groups that there are in turn, in an order that lets all play equally often.
+
+    Each next group is the one whose members have played least so far, drawn among equal ones.
+    """
+    rng, left, played = np.random.default_rng(seed), np.zeros((0, num_seats), int), np.zeros(num_contestants, int)
+    found: list[tuple[int, ...]] = []
+    while len(found) < num_groups:
+        if len(left) == 0:
+            left = rng.permutation(np.array(list(combinations(range(num_contestants), num_seats))))
+        at = int(np.lexsort((played[left].sum(axis=1), played[left].max(axis=1)))[0])
+        found.append(tuple(sorted(left[at].tolist())))
+        played[left[at]] += 1
+        left = np.delete(left, at, axis=0)
+    return found
+
+
 def play_tables(kernels: Kernels, players: Sequence[Player], num_games: int, seed: int) -> Iterator[Tables]:
     """The games so far, after each batch of groups; at least `num_games` of them, in whole groups.
 
-    All groups of the contestants come in turn. Raises InvalidSetting for fewer contestants than the game has players.
+    Raises InvalidSetting for fewer contestants than the game has players.
     """
     num_seats = kernels.game.num_players
     if num_seats <= 2 or len(players) < num_seats:
         law = f"a table of {kernels.game.name} has {count_of(num_seats, 'seat')}, and needs as many contestants or more"
         law = "tables are for games of three or more players: take pit or tournament" if num_seats <= 2 else law
         raise InvalidSetting(law)
-    choices = list(combinations(range(len(players)), num_seats))
-    each = len(seatings_of(choices[0]))
+    each = len(seatings_of(range(num_seats)))
     num_groups = -(-num_games // each)
+    choices = choose_groups(len(players), num_seats, num_groups, seed)
     openings, at_once = choose_openings(kernels.game, num_groups, seed), max(1, SIDE_BY_SIDE // each)
     parts: list[Tables] = []
     for first in range(0, num_groups, at_once):
         numbers = range(first, min(num_groups, first + at_once))
-        owners = np.array([order for number in numbers for order in seatings_of(choices[number % len(choices)])])
+        owners = np.array([order for number in numbers for order in seatings_of(choices[number])])
         groups = np.repeat(np.array(numbers), each)
         starts = [openings.of_pair(int(group)) for group in groups]
         states, to_play = np.array([at.state for at in starts]), np.array([at.to_play for at in starts], np.int8)

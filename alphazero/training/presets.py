@@ -25,7 +25,9 @@ def presets(game: Game) -> dict[str, config.RunConfig]:
         generations=40,
         minutes=10.0,
         net=NetConfig(blocks=3, channels=32),
-        search=SearchConfig(num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=16),
+        search=SearchConfig(
+            num_simulations=16 if game.num_actions <= 16 else 32, gumbel_actions=min(16, game.num_actions)
+        ),
         self_play=config.SelfPlayConfig(
             games_per_generation=(128 if wide else 512) if game.compiled else 64 if not large else 16,
             num_slots=256 if game.compiled else 32,

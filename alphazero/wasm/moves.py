@@ -138,7 +138,7 @@ def _find_means(own):
 
 def _find_values(own):
     """The value of each action as `greedy` sees it in a game without dice."""
-    action_values(own.states, PLIES, ways(), own.stop, own.means)
+    action_values(own.states, PLIES, ways(), ALONE, own.stop, own.means)
 
 
 def _choose_greedy(seed, ply):
@@ -165,6 +165,7 @@ def add_baselines(builder: ModuleBuilder) -> None:
     dice, plies = builder.game.num_outcomes > 0, min(GREEDY_PLIES, builder.game.max_plies)
     ways = builder.arrays(Ways if dice else AlphaBeta, D=1 + (builder.game.dice_in_a_row if dice else plies))
     builder.name(baselines=builder.layout.placed(arrays), ways=builder.layout.placed(ways), PLIES=plies)
+    builder.name(ALONE=builder.game.num_players == 1)
     builder.bind(_result_for, _on_one_side, _play_at_random, _roll_out)
     if dice:
         builder.bind(_action_means, _find_means)

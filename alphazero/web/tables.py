@@ -21,7 +21,7 @@ from alphazero.game import Game, Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.reading.moves import read_moves
 from alphazero.game.reading.record_files import FORMATS
-from alphazero.game.record import RESULTS, GameRecord, line_of, words_of
+from alphazero.game.record import RESULTS, GameRecord, line_of, lone_seat, words_of
 from alphazero.game.rules import points_so_far
 from alphazero.game.spec import Oracle
 from alphazero.players.contestants import Contestant, load_net, text_of
@@ -189,11 +189,13 @@ class Table:
 
     def record_fields(self, record: GameRecord) -> dict[str, Any]:
         """A record for a message: its board, actions, players and result. Raises InputError."""
-        position = record.positions(self.game)[-1]
+        position, names = record.positions(self.game)[-1], list(record.contestants)
+        if len(names) < self.game.num_players:
+            names[0] += f" (player {lone_seat(self.game, record.number) + 1})"
         return {
             "game": self.name, "board": record.board if position.is_set_up else "",
             "actions": list(position.actions), "opening": len(record.opening),
-            "contestants": list(record.contestants), "result": record.result, "forfeit": record.forfeit,
+            "contestants": names, "result": record.result, "forfeit": record.forfeit,
         }  # fmt: skip
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import alphazero as az
 from alphazero.game.kernels import Kernels
 from alphazero.matches.arena import Arena
-from alphazero.matches.result import records_of
+from alphazero.matches.result import MatchResult, records_of
 from alphazero.matches.seating import group_of, lone_seat, whole_groups
 from alphazero.players.baselines import GreedyPlayer, RandomPlayer
 from alphazero.players.player import Player
@@ -91,3 +93,15 @@ def test_all_seatings_have_the_same_dice():
     result = Arena(kernels, Throws(), Throws(), 40, seed=5, opening_plies=0).play()
     groups = [set(result.actions[first : first + 8]) for first in range(0, 40, 8)]
     assert list(map(len, groups)) == [1] * 5 and len(set.union(*groups)) > 2
+
+
+def test_a_match_that_is_cut_short_has_whole_groups():
+    result = Arena(KERNELS, First(), RandomPlayer(KERNELS, 2), 18, seed=3, opening_plies=2).play()
+    for finished, whole in ((18, 18), (17, 12), (11, 6), (5, 0)):
+        assert part_of(result, finished).whole_pairs().num_games == whole
+
+
+def part_of(result: MatchResult, count: int) -> MatchResult:
+    """The first games."""
+    names = ("numbers", "actions", "outcomes", "game_seconds", "forfeits", "earned")
+    return replace(result, **{name: getattr(result, name)[:count] for name in names})

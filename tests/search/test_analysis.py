@@ -5,11 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import alphazero as az
 from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels, kernels_of
 from alphazero.nets.neural_net import NeuralNet
+from alphazero.nets.resnet import make_net
 from alphazero.players.contestants import make_player
 from alphazero.search.analysis import LEAVES, Analysis, Found, child_by, search_position
 from alphazero.search.evaluator import Evaluator
@@ -19,6 +21,7 @@ from alphazero.search.tree import ROOT
 from tests.search.dense import dense
 from tests.search.dice_games import PointsRace
 from tests.search.reference_search import random_positions
+from tests.search.row_game import ROW
 from tests.search.searches import ThreadedNet
 
 CONNECT_4 = registry.load("connect4")
@@ -308,3 +311,13 @@ class Listed(type(TICTACTOE)):
 def test_sizes_and_symmetries_may_be_of_any_type_of_whole_numbers():
     one, other = (search_position(game.position("a1 b2"), ThreadedNet(), 50) for game in (Listed(), TICTACTOE))
     assert (one.visits == other.visits).all() and one.value == other.value
+
+
+def test_a_game_for_one_without_dice_is_searched_and_analysed():
+    """Its searches keep no subtree and take a leaf a step, as those with dice."""
+    kernels, net = Kernels(ROW), make_net(ROW, {"blocks": 1, "channels": 8})
+    assert az.search(ROW.start(), net, simulations=200).visits.sum() == 200
+    analysis = Analysis(kernels, SearchConfig(num_simulations=300), Evaluator(kernels, net))
+    lines = analysis.run(ROW.start())
+    assert sum(line.visits for line in lines) == 300
+    assert sum(line.visits for line in analysis.run(ROW.start().play(lines[0].action))) == 300

@@ -16,6 +16,7 @@ from alphazero.players.contestants import parse_all
 from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text, write_report
 from alphazero.tournaments.tournament import make_tournament
 from tests.game.double_move_game import DoubleMove
+from tests.search.row_game import ROW
 
 TIC_TAC_TOE = registry.load("tictactoe").game
 NAMES = ("a", "<b>", "c")
@@ -151,6 +152,22 @@ def test_in_a_game_for_one_nobody_moves_first():
     assert "first" not in told and "Equal players draw" in told and standings.ratings.advantage == pytest.approx(0)
     assert standings.rows[0].score == Standings(tournament, RECORDS, TIC_TAC_TOE).rows[0].score
     assert [row["score_when_first"] for row in as_json(standings)["contestants"]] == [None] * 3
+
+
+def test_in_a_game_for_one_times_lengths_and_games_are_of_what_each_has_played():
+    tournament = make_tournament("tests.search.row_game", "round-robin", parse_all(NAMES), 2, None, 0, False)
+    games = [
+        GameRecord(
+            "row", number, names, (), ("0",) * 8, "1-0", (0.8, 1.6), 0, others=("1", "2")[number : number + 1] * 4
+        )
+        for number, names in enumerate([("a", "<b>"), ("<b>", "a")])
+    ]
+    standings = Standings(tournament, games, ROW)
+    rows = {row.name: row for row in standings.rows}
+    # 8 and 4 plies each: 0.8 and 1.6 s of a, 1.6 and 0.8 of the other one
+    assert rows["a"].ms_per_move == pytest.approx(1000 * (0.8 + 1.6) / 12) == rows["<b>"].ms_per_move
+    assert rows["a"].lengths == (8, 4) and rows["<b>"].lengths == (4, 8)
+    assert standings.distinct_games == 2  # the first one's moves are the same in both
 
 
 def test_nothing_is_worth_minus_zero_points(standings):

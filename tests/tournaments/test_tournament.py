@@ -437,3 +437,30 @@ def test_the_same_command_finds_its_folder_again():
     assert default_folder(make()) != default_folder(make(seed=6))
     assert default_folder(make(kind="gauntlet")) != default_folder(make(FOUR[::-1], kind="gauntlet"))
     assert re.fullmatch(r"tournaments/tictactoe-round-robin-[0-9a-f]{8}", default_folder(make()).as_posix())
+
+
+@pytest.mark.parametrize(
+    ("game", "few", "more", "each"),
+    [("tictacmo", 6, 12, 6), ("tests.search.row_game", 4, 6, 1), ("connect4", 6, 12, 2)],
+)
+def test_a_tournament_goes_on_with_an_opening_for_each_group(game, few, more, each, tmp_path, caplog):
+    """In games for more than two a group has as many games as there are seatings, in games for one a single game."""
+    loaded, plans = registry.load(game), []
+    for games in (few, more):
+        tournament = make_tournament(game, "round-robin", parse_all(FOUR[:3]), games, None, 5, False)
+        records = play_tournament(tmp_path, tournament, loaded, threads=1)
+        assert len(records) == 3 * games
+        plans.append(moves_by_key(records))
+    assert plans[0].items() <= plans[1].items()
+    first = {record.opening: set[int]() for record in records}
+    for record in records:
+        first[record.opening].add(record.number)
+    expected = [set(range(start, start + each)) for start in range(0, more, each)]
+    assert sorted(first.values(), key=min) == expected
+    assert "different opening" not in caplog.text  # there are enough for all
+
+
+def test_an_adaptive_tournament_of_a_game_for_three_ends(tmp_path):
+    tournament = make_tournament("tictacmo", "round-robin", parse_all(FOUR[1:]), 6, None, 5, True)
+    records = play_tournament(tmp_path, tournament, registry.load("tictacmo"), threads=1)
+    assert len(records) > 18 and len(records) % 6 == 0

@@ -12,6 +12,7 @@ from alphazero.search.mcts import SearchConfig
 from alphazero.storage.run_folder import RunFolder
 from alphazero.training.config import EvaluationConfig, SelfPlayConfig
 from alphazero.training.parts.journal import Journal
+from alphazero.training.presets import presets
 from alphazero.training.selfplay import SelfPlay
 from alphazero.training.selfplay.shown_games import actions_of, read_shown, shown_generations
 from tests.search.test_alone import CLIMB, POINTS, SIZE
@@ -88,6 +89,32 @@ def test_self_play_looks_at_each_action_as_often_where_there_are_few(monkeypatch
     games.play(2)
     assert {count: budget for count, budget in given if count <= 4} == {1: 2, 2: 3, 3: 5, 4: 6}
     assert {budget for count, budget in given if count > 4} == {6}
+
+
+@pytest.mark.parametrize("considered", [0, 4])
+def test_the_simulations_that_are_told_are_those_of_the_searches(considered: int, monkeypatch: pytest.MonkeyPatch):
+    """Searches of few actions are short; a run told four times the simulations of Backgammon that it had made."""
+    config, visits = SearchConfig(num_simulations=6, gumbel_actions=considered), []
+    kernels = Kernels(registry.load("backgammon").game)
+    games = SelfPlay(kernels, SelfPlayConfig(), config, planted_anywhere, 4, 1)
+    read = games.search.read
+
+    def told(trees):
+        found = read(trees)
+        visits.append(int(found.visit_counts.sum()))
+        return found
+
+    monkeypatch.setattr(games.search, "read", told)
+    games.play(2)
+    assert games.num_simulations == sum(visits)
+    assert (sum(visits) < 6 * games.num_positions) == (considered > 0)
+
+
+def test_the_presets_for_ones_own_game_consider_no_more_actions_than_it_has():
+    """Else each action of a die with two choices got an eighth of the simulations."""
+    for game in (RACE, CLIMB, registry.load("connect4").game):
+        for preset in presets(game).values():
+            assert preset.search.gumbel_actions == min(16, game.num_actions)
 
 
 def planted_anywhere(states, legal_masks):

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+import alphazero as az
 from alphazero.catalogue import registry
 from alphazero.errors import InputError
 from alphazero.game.kernels import kernels_of
-from alphazero.game.record import parse_record
+from alphazero.game.record import line_of, parse_record
 from alphazero.search.analysis import Analysis
 from alphazero.search.mcts import QUIET
 from alphazero.search.rollouts import Playouts
@@ -110,6 +111,13 @@ def test_a_record_names_all_players_and_is_loaded_again(engine):
     for wrong in ({"others": []}, {"others": ["a", "b"]}, {"resigned": 3}):
         with pytest.raises(InputError):
             ask(engine, "record", actions=WON, **{**names, **wrong})
+
+
+def test_a_record_of_a_pair_says_which_player_the_first_is(engine):
+    match = az.match("random", "greedy", "tictacmo", games=6)
+    for record, player in zip(match.games, (1, 1, 2, 2, 3, 3), strict=True):
+        loaded = ask(engine, "load", text=line_of(record))
+        assert loaded["contestants"] == [f"{record.contestants[0]} (player {player})", record.contestants[1]]
 
 
 @needs_chromium

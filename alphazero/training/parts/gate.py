@@ -137,7 +137,9 @@ def play_against(run: Run, opponent: Player, num_games: int, seconds: float) -> 
         plies = line["plies_per_game"]
         if rate := lineup.rate_of_match(line):  # before all games begin side by side, and each ply takes long
             own = plies * boards_of(lineup.kernels.game) / 2
-            num_games = games_that_fit(num_games, 2, own * simulations / rate, seconds)
+            num_games = whole_groups(
+                lineup.kernels.game, games_that_fit(num_games, 2, own * simulations / rate, seconds)
+            )
     if lineup.kernels.game.compiled:  # what is compiled takes no time of the match
         for each in (player, opponent):
             get_ready(lineup.kernels, each)

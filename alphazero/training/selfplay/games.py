@@ -61,6 +61,8 @@ class SelfPlay(Worker):
         """The generation of the weights that play, for whoever asks which ones a game saw."""
         self._first_weights = np.zeros(num_slots, np.int64)
         self._searching, self._paused = np.zeros(num_slots, bool), np.zeros(num_slots, bool)
+        self._budgets = np.zeros(num_slots, np.int32)
+        """The simulations of each slot's search."""
         self._finished: list[FinishedGame] = []
         self._ended: list[np.ndarray] = []
         self.num_games = self.num_positions = self.num_simulations = 0
@@ -145,13 +147,15 @@ class SelfPlay(Worker):
         self._searching[slots] = True
         given = self.states[slots], self.games[slots], self.plies[slots], actions
         config, most = self.search.config, self.search.config.gumbel_actions
+        self._budgets[slots] = config.num_simulations
         if not (most and self.kernels.game.num_outcomes):
             self.search.start(slots, *given)
             return
         # as many simulations for an action as where there are `most`: further ones would see the luck of single rolls
         legal_masks, _, _ = self.kernels.describe_all(given[0])
         counts = np.minimum(legal_masks.sum(axis=1), most)
-        self.search.start(slots, *given, np.ceil(config.num_simulations * counts / most).astype(np.int32))
+        self._budgets[slots] = np.ceil(config.num_simulations * counts / most)
+        self.search.start(slots, *given, self._budgets[slots])
 
     def _play_ply(self, slots: np.ndarray, go_on: bool) -> Samples:
         """Plays one action in each of `slots`, starts the next searches, and returns the samples of games now over.
@@ -178,7 +182,7 @@ class SelfPlay(Worker):
         _, terminal, results = self.kernels.describe_all(states)
         self.num_positions += len(slots)
         # of searches that are over: those under way at the end of a generation begin anew
-        self.num_simulations += len(slots) * self.search.config.num_simulations
+        self.num_simulations += int(self._budgets[slots].sum())
         check_length(self.kernels.game, plies[~terminal].max(initial=-1) + 1)
         fresh = slots[terminal]
         results = seen_by(self.to_play[fresh], to_play[terminal], (results + past.value_so_far(states))[terminal])
