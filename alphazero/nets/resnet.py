@@ -29,7 +29,7 @@ class NetConfig:
     blocks: int = 4
     """Number of residual blocks, with two 3x3 convolutions each."""
     channels: int = 32
-    """Number of channels in the trunk."""
+    """Number of channels in the trunk. Multiples of 32 are fastest where processors have AMX: 48 take as long as 64."""
     bottleneck: int = 0
     """Width of the 3x3 layers in bottleneck blocks; 0 turns bottlenecks off."""
     head_channels: int = 16
