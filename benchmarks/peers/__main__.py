@@ -35,7 +35,7 @@ PACKAGES = ("pgx==2.6.0", "mctx==0.0.71", "jax[cpu]==0.10.2", "open_spiel==2.0.2
 GAMES = {
     "connect4": ("5x64", 64), "othello": ("5x64", 64), "go9": ("3x32", 32), "gardner": ("4x32", 32),
     "2048": ("2x32", 16), "backgammon": ("256x128", 16), "pig": ("2x32", 16),
-    "tictacmo": ("3x48", 90), "cantstop3": ("128x64", 16), "cantstop4": ("128x64", 16),
+    "tictacmo": ("5x32", 90), "cantstop3": ("128x64", 16), "cantstop4": ("128x64", 16),
 }  # fmt: skip
 """Sizes of the network and simulations; with dice or more than two players, those that the shipped nets learned by."""
 CONSIDERED = {"2048": 4, "backgammon": 16, "pig": 2, "tictacmo": 15, "cantstop3": 16, "cantstop4": 16}

@@ -14,7 +14,7 @@ def presets(game: Game) -> dict[str, RunConfig]:
     """`quick`: a few minutes on a laptop; the others are the same, for longer."""
     quick = RunConfig(
         generations=30,
-        net=NetConfig(blocks=3, channels=48),
+        net=NetConfig(blocks=5, channels=32),
         search=SearchConfig(num_simulations=90, gumbel_actions=15),
         # positions that no careful player reaches are learned, too
         self_play=SelfPlayConfig(games_per_generation=600, num_slots=128, random_plies=12),
