@@ -77,7 +77,7 @@ def shown(
     if kind != "none" and not loaded.game.num_outcomes:
         openings = choose_openings(loaded.game, groups_of(loaded.game, num_games), seed, balance)
         if not (balance and balance.by_net):  # else few were asked for
-            warn_of_few(len(openings.drawn), groups_of(loaded.game, num_games))
+            warn_of_few(len(openings.drawn), groups_of(loaded.game, num_games), loaded.game)
     match = Arena(kernels, first, second, num_games, seed, opening_of=openings.of_pair)
     with Progress(f"{first.name} - {second.name}") as progress:
         for result in match:

@@ -88,7 +88,8 @@ def balance_of(kind: str, loaded: LoadedGame) -> Balance | None:
 def describe_openings(kind: str, plies: int, game: Game) -> str:
     """A sentence that says how the games of a match began; `plies` as in `MatchResult.opening_plies`."""
     if game.num_players == 1:
-        return "Both play each game by themselves" + ", with the same dice, ply by ply." * (game.num_outcomes > 0)
+        begin = f"from the same {count_of(plies, 'random ply')}" if plies else "from the start position"
+        return f"Both play each game by themselves, {'with the same dice, ply by ply' if game.num_outcomes else begin}."
     group, change = "The two games of each pair", "the players swap sides"
     if game.num_players > 2:
         group, change = f"The {2 * game.num_players} games of each group", "each contestant is alone in each seat once"
@@ -170,13 +171,14 @@ def choose_openings(game: Game, num_pairs: int, seed: int, balance: Balance | No
     return best
 
 
-def warn_of_few(num_openings: int, num_pairs: int) -> None:
-    """Says so if a match has fewer openings than pairs of games, or groups of them with the same one."""
-    if num_openings < num_pairs:
+def warn_of_few(num_openings: int, num_groups: int, game: Game) -> None:
+    """Says so if a match has fewer openings than groups of games with the same one."""
+    if num_openings < num_groups:
+        noun, games = {1: ("game", ""), 2: ("pair", " of games")}.get(game.num_players, ("group", " of games"))
         logger.warning(
-            "there are only %s for %s of games, so some are played again: players without randomness then repeat "
-            "their games, and intervals become too narrow", count_of(num_openings, "different opening"),
-            count_of(num_pairs, "pair"),
+            "there are only %s for %s%s, so some are played again: players without randomness then repeat their games, "
+            "and intervals become too narrow", count_of(num_openings, "different opening"),
+            count_of(num_groups, noun), games,
         )  # fmt: skip
 
 

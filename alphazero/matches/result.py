@@ -115,7 +115,9 @@ class MatchResult:
 
     @property
     def pairs(self) -> tuple[int, int, int, int, int]:
-        """Pairs of games from one opening that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
+        """Pairs of games that brought the first contestant 0, 1/2, 1, 3/2 and 2 points.
+
+        Both are from one opening, but in a game for one, where each game has its own.
 
         Those of `whole_pairs`. Players without chance play the same two games from the same opening again; these
         tell nothing new and count once. If an opening has led to other games, chance decides, and all pairs count:

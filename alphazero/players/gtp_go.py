@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
 
 from alphazero.game import Game, Piece, Position
 from alphazero.game.board import enclosed
@@ -51,12 +50,14 @@ def commands(game: Game, words: GtpWords, points: Mapping[int, str], positions: 
     return found
 
 
-def before_passes(positions: Sequence[Position], words: GtpWords) -> Position:
-    """The last position; in Go, if the game is over by two passes, the one before them."""
-    if words.komi is None or len(positions) < 3 or not positions[-1].terminal:
-        return positions[-1]
-    passed = [words.vertex(before, after.actions[-1]) == "pass" for before, after in pairwise(positions[-3:])]
-    return positions[-3] if all(passed) else positions[-1]
+def before_passes(position: Position, words: GtpWords) -> Position:
+    """The position itself; in Go, if the game is over by two passes, the one before them."""
+    if words.komi is None or not position.terminal or len(position.actions) < 2:
+        return position
+    *_, earlier, later, _ = position.history
+    first, second = position.actions[-2:]
+    over = words.vertex(earlier, first) == words.vertex(later, second) == "pass"
+    return earlier if over else position
 
 
 def stones(position: Position) -> list[Piece]:
@@ -112,6 +113,8 @@ def positions_in_file(game: Game, words: list[str]) -> list[Position]:
     found = sgf.read_numbered(read_bytes(" ".join(words if number is None else words[:-1]), MOST_BYTES))
     if not found or found[0][0].game != game.name:
         raise Refused(f"cannot load file: it holds no game of {game.name}")
+    if found[0][0].number:
+        raise Refused("cannot load file: no record can hold its first game")
     record, plies = found[0]
     positions = record.positions(game)
     return [positions[ply] for ply in plies][: None if number is None else max(1, number)]

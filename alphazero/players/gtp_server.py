@@ -155,7 +155,7 @@ class Server:
         if played is None:
             position = self._turn_of(words[0])
             try:
-                played = position.play(self._words.action(position, words[1]))
+                played = self._after(position, self._words.action(position, words[1]))
             except InputError:
                 raise Refused("illegal move") from None
         self._positions.append(played)
@@ -166,7 +166,7 @@ class Server:
 
         After two passes Go goes on from the position before them, as where players do not agree on dead stones.
         """
-        player, position = _colour(word), gtp_go.before_passes(self._positions, self._words)
+        player, position = _colour(word), gtp_go.before_passes(self.position, self._words)
         if position.terminal:
             raise Refused("the game is over")
         if position.to_play == player:
@@ -177,6 +177,11 @@ class Server:
                 return passed
         raise Refused(f"illegal move: it is {COLOURS[position.to_play]}'s turn")
 
+    def _after(self, position: Position, action: int) -> Position:
+        """The position after an action in that of `_turn_of`; one more pass does not change a game that is over."""
+        is_pass = self._words.vertex(position, action) == "pass"
+        return self.position if self.position.terminal and is_pass else position.play(action)
+
     def _result(self, black: str, draw: str, white: str) -> str:
         """The word for the one who has won."""
         if not self.position.terminal:
@@ -185,7 +190,7 @@ class Server:
 
     def _generate_move(self, words: list[str]) -> str:
         position, action = self._choose(words)
-        self._positions.append(position.play(action))
+        self._positions.append(self._after(position, action))
         return self._words.vertex(position, action)
 
     def _choose(self, words: list[str]) -> tuple[Position, int]:
@@ -225,7 +230,7 @@ class Server:
                     self._say(" ".join(_info(self._words, command, position, *each) for each in said) + "\n")
             if moves:
                 action = self._player.choose_after(analysis, self._number, position.ply)
-                self._positions.append(position.play(action))
+                self._positions.append(self._after(position, action))
                 self._say(f"play {self._words.vertex(position, action)}\n")
         except InputError as error:  # the answer has begun: it can be no refusal any more
             print("error: " + printable(" ".join(str(error).split())), file=sys.stderr)

@@ -182,7 +182,7 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
                 )
             self._checked = groups
             if self._tournament.openings != "none" and not self._game.num_outcomes:
-                warn_of_few(len(openings), groups)
+                warn_of_few(len(openings), groups, self._game)
         return openings
 
     def _begin(self, loaded: LoadedGame, balance: Balance | None) -> None:

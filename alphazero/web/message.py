@@ -72,7 +72,7 @@ class Question(msgspec.Struct, frozen=True):
     """The analysis begins with an empty tree."""
     path: Actions = ()
     simulations: Annotated[int, Meta(ge=1, le=2000)] = 100
-    text: Annotated[str, Meta(max_length=1_000_000)] = ""
+    text: str = ""
     first: Title = ""
     second: Title = ""
     others: Annotated[tuple[Title, ...], Meta(max_length=6)] = ()

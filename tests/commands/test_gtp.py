@@ -382,7 +382,23 @@ def test_go_goes_on_after_two_passes_where_players_do_not_agree():
     assert talk("undo") == "= \n\n" and talk("final_score").startswith("= ")
     assert talk("play b C3") == "= \n\n" and not talk.server.position.terminal  # white passes first
     assert talk("play w D4") == "= \n\n"
+    for lines in (("b C3", "w pass", "b pass", "w pass", "b pass"), ("b C3", "b pass")):
+        talk = Talk("go9", "random")
+        for line in lines:
+            assert talk(f"play {line}") == "= \n\n"
+        score = talk("final_score")
+        assert score.startswith("= ") and talk("play w pass") == "= \n\n" and talk("final_score") == score
+        assert talk("play w D4") == "= \n\n" and talk("final_score").startswith("? ")
     othello = Talk("othello6", "random")
     while not othello.server.position.terminal:
         assert othello(f"genmove {'bw'[othello.server.position.to_play]}").startswith("= ")
     assert othello("genmove b") == "? the game is over\n\n"
+
+
+def test_a_file_whose_first_game_cannot_be_held_is_not_loaded(tmp_path):
+    file, talk = tmp_path / "a.sgf", Talk("go9", "random")
+    file.write_text("(;GM[1]SZ[9];B[cc];AB[dd])(;GM[1]SZ[9];B[ee])")
+    assert talk(f"loadsgf {file}") == "? cannot load file: no record can hold its first game\n\n"
+    file.write_text("(;GM[1]SZ[9];B[cc];W[];B[];W[])")
+    assert talk(f"loadsgf {file}") == "= \n\n" and talk("final_score") == "= B+73.5\n\n"
+    assert talk("play w D4") == "= \n\n"

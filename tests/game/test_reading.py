@@ -393,3 +393,9 @@ def test_the_board_that_gnu_go_shows_is_read(size: int):
     text = "\n".join(["   " + " ".join(letters), *rows, "   " + " ".join(letters)])
     board = GAMES["go9" if size == 9 else "go19"].position(text)
     assert sorted(piece.player for piece in board.game.pieces(board)) == [0, 0, 1]
+
+
+@pytest.mark.parametrize("remark", [" ; White moves first", ' ; id "x moves e2e4";', "; hello moves e2e4"])
+def test_a_remark_behind_a_board_has_no_moves(remark: str):
+    board = GAMES["chess"].position(SPELLED + remark)
+    assert board.ply == 0 and board == GAMES["chess"].position(SPELLED)

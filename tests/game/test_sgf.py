@@ -229,8 +229,10 @@ def test_what_follows_two_passes_in_go():
     for text, moves, numbers in (
         ("B[ee];W[tt];B[tt];W[tt]", "E5 pass pass", [0, 1, 2, 3, 3]),
         ("B[ee];W[];B[];W[cc];B[gg]", "E5 C7 G3", [0, 1, 1, 1, 2, 3]),
-        ("B[ee];W[];B[];B[cc]", "E5 pass C7", [0, 1, 1, 1, 3]),
-        ("B[ee];W[];B[];W[];B[cc];W[];B[]", "E5 pass C7 pass pass", [0, 1, 1, 1, 1, 3, 4, 5]),
+        ("B[ee];W[];B[];B[cc]", "E5 pass C7", [0, 1, 2, 2, 3]),
+        ("B[];B[cc];W[dd]", "C7 D6", [0, 0, 1, 2]),
+        ("B[cc];W[];W[];W[]", "C7 pass pass", [0, 1, 2, 3, 3]),
+        ("B[ee];W[];B[];W[];B[cc];W[];B[]", "E5 pass C7 pass pass", [0, 1, 2, 2, 2, 3, 4, 5]),
     ):
         ((record, found),) = sgf.read_numbered(f"(;GM[1]SZ[9];{text})".encode())
         assert (" ".join(record.moves), found) == (moves, numbers), text
@@ -241,12 +243,23 @@ def test_one_game_that_no_record_can_hold_does_not_hide_the_others(caplog):
     good, bad = "(;GM[1]SZ[9];B[ee])", "(;GM[1]SZ[9];B[ee];AB[cc])"
     found = sgf.read((good + bad + good).encode())
     assert [record.number for record in found] == [0, 2]
-    assert "game 1: stones are set up after a move, which no record can hold; it is left out" in caplog.text
-    with pytest.raises(InputError, match="game 0: stones are set up"):
+    assert (
+        "game 1 of the file, from 0: stones are set up after a move, which no record can hold; it is left"
+        in caplog.text
+    )
+    with pytest.raises(InputError, match="game 0 of the file, from 0: stones are set up"):
         sgf.read((bad + bad).encode())
 
 
-@pytest.mark.parametrize(("encoding", "name"), [("gb2312", "柯洁"), ("Shift_JIS", "井山裕太"), ("EUC-KR", "이세돌")])
+def test_resumed_games_are_read_in_the_time_of_others():
+    """Going through all moves at each pair of passes would take minutes here."""
+    ((record, numbers),) = sgf.read_numbered(b"(;GM[1]SZ[9]" + b";B[aa];W[];B[];W[]" * 20_000 + b")")
+    assert len(numbers) == 80_001 and len(record.moves) < 50_000
+
+
+@pytest.mark.parametrize(
+    ("encoding", "name"), [("gb2312", "柯洁"), ("cp936", "柯洁"), ("Shift_JIS", "井山裕太"), ("EUC-KR", "이세돌")]
+)
 def test_a_file_tells_its_encoding(encoding: str, name: str):
     assert sgf.read(f"(;SZ[5]CA[{encoding}]PB[{name}])".encode(encoding))[0].contestants[0] == name
     wrong = f"(;SZ[5]CA[unicode_escape]PB[{name}])".encode(encoding)

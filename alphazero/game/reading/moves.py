@@ -34,11 +34,11 @@ NUMBER = re.compile(r"(?<![^\s,])(\d{1,4})(\.\.\.|\.)(?!\.)[\s,]*(?=\S)")
 def read_position(game: Any, text: str) -> Any:
     """The position of a board, or after moves; raises IllegalAction, or InputError for a board.
 
-    Behind a board and the word `moves` may stand moves, as programs for chess write them.
+    Behind a board and the word `moves` may stand moves, as programs for chess write them; not in a remark behind `;`.
     """
-    board_text, *behind = MOVES.split(text, maxsplit=1)
+    before, *behind = MOVES.split(text.partition(";")[0], maxsplit=1)
     try:
-        board = game.read_board(board_text)
+        board = game.read_board(before if behind else text)
     except ValueError as error:
         raise InputError(f"this is no board of {game.name}: {error}") from None
     return read_moves(game.start(), text) if board is None else read_moves(board, "".join(behind))

@@ -31,6 +31,7 @@ SIZES = {GO: 19, OTHELLO: 8, GOMOKU: 15, HEX: 11}
 MOST_SIZE = len(ascii_letters)
 NAMED = {("othello", 8): "othello", ("gomoku", 9): "gomoku", ("hex", 7): "hex", ("hex_swap", 7): "hex_swap"}
 """Games whose names do not tell their size."""
+PASSES = ["pass", "pass"]
 # a value is one token even without its end, so that no part of a file is read twice
 TOKENS = re.compile(r"(\((?=\s*;))|(\))|([A-Za-z]+)|\[([^\]\\]*+(?:\\.[^\]\\]*+)*+)(\]?)", re.DOTALL)
 
@@ -155,7 +156,7 @@ def read_numbered(data: bytes) -> list[tuple[GameRecord, list[int]]]:
         try:
             found.append(_record_of(tree, number))
         except InputError as error:
-            faults.append(f"game {number}: {error}")
+            faults.append(f"game {number} of the file, from 0: {error}")
     if not found and (faults or text.strip()):
         raise InputError(faults[0] if faults else "it holds no game: each begins with (;")
     for fault in faults:
@@ -165,7 +166,7 @@ def read_numbered(data: bytes) -> list[tuple[GameRecord, list[int]]]:
 
 def decoded(data: bytes) -> str:
     """The text in UTF-8, or in the encoding that a file of SGF names, or else in Latin-1, as SGF and PGN mean it."""
-    named = re.search(rb"CA\[\s*((?:big5|euc|gb|hz|iso|koi8|ks|shift|win)[\w-]{0,20})\s*\]", data, re.IGNORECASE)
+    named = re.search(rb"CA\[\s*((?:big5|cp|euc|gb|hz|iso|koi8|ks|shift|win)[\w-]{0,20})\s*\]", data, re.IGNORECASE)
     for encoding in ("utf-8-sig", named[1].decode() if named else "latin-1"):
         with contextlib.suppress(UnicodeDecodeError, LookupError):
             return data.decode(encoding)
@@ -228,15 +229,19 @@ def _record_of(tree: _Tree, number: int) -> tuple[GameRecord, list[int]]:
     for colour, value in tree.moves:
         if (word := _word(value, kind, size, is_ggf)) in ("resign", "forfeit"):
             break
-        if kind == GO and words[-2:] == ["pass", "pass"]:  # our games end here: some servers want a third pass
-            if word == "pass":
+        is_more = word == "pass" and kind == GO  # some servers want a third pass
+        if "BW"[turn] != colour and kind != HEX and not (is_more and words[-2:] == PASSES):
+            words.append("pass")  # it is left out: some programs let White begin
+            turn = 1 - turn
+        if kind == GO and words[-2:] == PASSES:  # our games end here
+            if is_more:
                 numbers.append(len(words))
                 continue
-            del words[-2:]  # and some games go on after the players have looked at the dead stones
-            numbers = [min(number, len(words)) for number in numbers]
-        if "BW"[turn] != colour and kind != HEX:  # where some programs let White begin
-            words.append("pass")  # it is left out
-            turn = 1 - turn
+            del words[-2:]  # some games go on after the players have looked at the dead stones
+            for at in range(len(numbers) - 1, -1, -1):
+                if numbers[at] <= len(words):
+                    break
+                numbers[at] = len(words)
         words.append(word)
         numbers.append(len(words))
         turn = 1 - turn
