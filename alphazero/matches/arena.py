@@ -136,8 +136,8 @@ class Arena:
         self._kernels, self._players, self._opening_of = kernels, (first, second), opening_of
         self._seed = seed
         numbers = range(num_games) if numbers is None else numbers
-        self._alone = kernels.game.num_players == 1
-        boards = [2 * number + index for number in numbers for index in (0, 1)] if self._alone else numbers
+        self._boards, self._alone = boards_of(kernels.game), kernels.game.num_players == 1
+        boards = [self._boards * number + index for number in numbers for index in range(self._boards)]
         self._waiting: Iterator[int] = iter(boards)
         """The games to begin; in a game for one 2i and 2i + 1 are the first and the second contestant's game i."""
         rows = side_by_side(self._players, len(boards))
@@ -180,23 +180,19 @@ class Arena:
             game = next(self._waiting, None)
             if game is None:
                 break
-            opening = self._opening_of(self._group_of(game))
+            opening = self._opening_of(group_of(self._kernels.game, game // self._boards))
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play
             self._actions[row], self._plies[row] = list(opening.actions), _plies_of(opening)
             self._roll(np.array([row]))
         return bool((self._games >= 0).any())
 
-    def _group_of(self, board: int) -> int:
-        """The group of a game, or in a game for one of what a contestant plays of it."""
-        return group_of(self._kernels.game, board // 2 if self._alone else board)
-
     def _roll(self, rows: np.ndarray) -> None:
         """Settles the dice; both games of a pair have the same ones after as many plies."""
         if not self._kernels.game.num_outcomes:
             return
         states, to_play = self._states[rows], self._to_play[rows]
-        groups = np.array([self._group_of(number) for number in self._games[rows].tolist()])
+        groups = group_of(self._kernels.game, self._games[rows] // self._boards)
         outcomes = self._kernels.roll(states, to_play, self._seed, groups, self._plies[rows])
         self._states[rows], self._to_play[rows] = states, to_play
         for row, shown in zip(rows, outcomes.tolist(), strict=True):
@@ -238,7 +234,7 @@ class Arena:
         taken = time.perf_counter() - begin
         if num_answers := int(answered.sum()):
             self._seconds[index] += taken
-            self._game_seconds[games[answered] // 2 if self._alone else games[answered], index] += taken / num_answers
+            self._game_seconds[games[answered] // self._boards, index] += taken / num_answers
             self._moves[index] += num_answers
         legal_masks, last = self._kernels.describe_all(states)[0], self._kernels.game.num_actions - 1
         legal = (actions == actions.clip(0, last)) & legal_masks[np.arange(len(rows)), actions.clip(0, last)]

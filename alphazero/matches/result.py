@@ -25,6 +25,7 @@ from alphazero.matches.intervals import (
     superiority,
 )
 from alphazero.matches.openings import describe_openings
+from alphazero.matches.seating import games_of_group
 
 
 @dataclass(frozen=True)
@@ -264,6 +265,7 @@ def describe(
         f"score           {result.score:.1%} (95% interval {low:.1%} to {high:.1%})\n"
         + elo_lines
         + _describe_points(game, result)
+        + _describe_dice(game, result)
         + f"distinct games  {result.distinct_games}{REPEATED * result.repeats_itself}\n"
         f"ms per move     {ms_first:.2f} and {ms_second:.2f}"
         + (f"\nforfeits        {num_forfeits}, as told above" if num_forfeits else "")
@@ -283,6 +285,47 @@ def _describe_points(game: Game, result: MatchResult) -> str:
         digits = max(0, 1 - math.floor(math.log10(error))) if 0 < error < math.inf else 2
         means.append(f"{mean:,.{digits}f} ± {error:,.{digits}f}")
     return f"points a game   {' and '.join(means)} ({game.score.unit}, 95% interval)\n"
+
+
+class SameDice(NamedTuple):
+    """The worth of the dice that the games of a group share."""
+
+    mean: float
+    """The first contestant's mean score by groups, or points where the game has them; in a game for one its lead."""
+    margin: float
+    """Half of its 95% interval."""
+    ratio: float
+    """The margin as a share of that of as many games with dice of their own."""
+
+
+FEWEST_GROUPS = 10
+"""Fewer groups tell no ratio: it would be chance."""
+
+
+def same_dice(game: Game, result: MatchResult) -> SameDice | None:
+    """None in a game without dice, and with fewer groups than FEWEST_GROUPS."""
+    whole, size = result.whole_pairs(), games_of_group(game)
+    if not game.num_outcomes or whole.num_games < FEWEST_GROUPS * size:
+        return None
+    if game.num_players == 1:
+        first, second = np.array(whole.earned).T
+        mean, margin = mean_with_margin(first - second)
+        others = math.hypot(mean_with_margin(first)[1], mean_with_margin(second)[1])
+    else:
+        each = np.array(whole.earned)[:, 0] if whole.earned else (np.array(whole.outcomes) + 1) / 2
+        mean, margin = mean_with_margin(each.reshape(-1, size).mean(axis=1))
+        others = mean_with_margin(each)[1]
+    return SameDice(mean, margin, margin / others if others else 1.0)
+
+
+def _describe_dice(game: Game, result: MatchResult) -> str:
+    """The line on what the same dice are worth, where that is known."""
+    if (found := same_dice(game, result)) is None:
+        return ""
+    what = f"score {found.mean:.1%} ± {found.margin:.1%}"
+    if game.score:
+        what = f"{found.mean:+,.3g} ± {found.margin:.3g} {game.score.unit} a game{' more' * (game.num_players == 1)}"
+    return f"by same dice    {what}, {found.ratio:.2f} times as wide as with dice of their own\n"
 
 
 def describe_test(test: Sprt, name: str, result: MatchResult) -> str:

@@ -15,7 +15,7 @@ def boards_of(game: Game) -> int:
     return 2 if game.num_players == 1 else 1
 
 
-def group_of(game: Game, number: int) -> int:
+def group_of(game: Game, number: Any) -> Any:
     """The games with the same opening and the same dice have the same number here.
 
     In a game for one both contestants play each game, so it is a group of its own.
