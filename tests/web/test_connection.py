@@ -19,6 +19,7 @@ from alphazero.catalogue import registry
 from alphazero.web.connection import BURST, FRAMES_PER_SECOND
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.guard import POLICY
+from alphazero.web.message import MOST_BYTES
 from alphazero.web.server import PageServer
 from tests.web.client import serving, talking, wait_for
 
@@ -172,7 +173,7 @@ MALFORMED = {
     ],
     TOO_LARGE: [
         b"\x81\xff" + b"\xff" * 8 + bytes(4), b"\x81\xff" + struct.pack("!Q", 1 << 40) + bytes(4),
-        frame(TEXT, b"x" * 60_000, end=False) + frame(CONTINUED, b"x" * 60_000),
+        frame(TEXT, b"x" * 60_000, end=False) + frame(CONTINUED, b"x" * 60_000, end=False) * (MOST_BYTES // 60_000),
     ],
     1000: [frame(CLOSE, struct.pack("!H", 1000)) + frame(3), frame(CLOSE, struct.pack("!H", 1000)) * 2],
 }  # fmt: skip

@@ -96,7 +96,7 @@ def test_numbers_of_numpy_are_sent_and_other_objects_get_a_sentence(server, engi
 
 def test_a_message_that_is_too_large_ends_the_connection(server):
     with talking(server) as client, pytest.raises(ConnectionClosed):
-        client.connection.send("x" * (1 << 20))
+        client.connection.send("x" * (message.MOST_BYTES + 1))
         client.receive()
     with talking(server) as client:
         assert client.ask("welcome")["games"]
