@@ -348,18 +348,21 @@ def test_a_game_that_goes_on_is_not_read_again_from_its_start(monkeypatch):
 
 
 def test_the_time_for_reading_a_position_runs_on_the_clock(monkeypatch):
-    talk = Talk("mcts:100000")
-    read = talk.server._read_position
+    """A search whose time has passed before it begins makes one step, and its time counts once."""
+    talk, hour = Talk("mcts:2000"), 3600.0
+    read, passed = talk.server._read_position, [0.0]
+    clock = time.monotonic
 
     def slowly(words: list[str]) -> Position:
-        time.sleep(0.3)
+        passed[0] += hour
         return read(words)
 
+    monkeypatch.setattr(uci_server.time, "monotonic", lambda: clock() + passed[0])
     monkeypatch.setattr(talk.server, "_read_position", slowly)
-    begin = time.monotonic()
     talk("position startpos")
-    talk("go movetime 900")
-    assert 0.7 < time.monotonic() - begin < 1.05 + 0.2  # 1.2 s if it did not count, and more on a busy machine
+    late = re.findall(r" nodes (\d+) ", talk("go nodes 2000 movetime 60000"))
+    again = re.findall(r" nodes (\d+) ", talk("go nodes 2000 movetime 60000"))
+    assert int(late[-1]) < 100 and int(again[-1]) >= 2000
 
 
 def test_no_moves_to_go_are_as_none_told():
