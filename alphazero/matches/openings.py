@@ -1,6 +1,6 @@
 """Openings of a match: mostly random plies, each opening played twice with the players swapped.
 
-- `random`: any position that is not over.
+- `random`: any position that is not over, and where no action wins at once, as a pass does after a pass in Go.
 - `balanced`: only positions that are balanced by the game's solver, or by its shipped net. Random plies mostly lead to
   positions that one player wins by force, and two games from there say little of who is stronger.
 - `none`: the start position. Players without randomness then play the same two games again and again.
@@ -112,8 +112,9 @@ def describe_openings(kind: str, plies: int, game: Game) -> str:
 class Openings:
     """The openings of one length, drawn when they are asked for; those of fewer pairs are the first of more.
 
-    None of them is terminal, and all are different, also up to the game's symmetries: nets answer for a mirror image as
-    for the position itself, so two of them would play the same game twice.
+    None of them is terminal or, unless it is the start, won by one action. All are different, also up to the
+    game's symmetries: nets answer for a mirror image as for the position itself, so two of them would play the same
+    game twice.
     """
 
     def __init__(self, game: Game, plies: int, seed: int, balance: Balance | None = None):
@@ -192,7 +193,7 @@ def _draw_balanced(game: Game, plies: int, seed: int, balance: Balance | None) -
 
 
 def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
-    """All positions of so many plies that are not terminal, one of each set of mirror images, in random order.
+    """All positions of so many plies that no action wins at once, one of each set of mirror images, in random order.
 
     Every draw takes its actions at random among those that may still lead to a new one.
     """
@@ -215,8 +216,14 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
             else:
                 position = child
         spent.add(place(position))
-        if position.ply == plies and not position.terminal:
+        if position.ply == plies and not position.terminal and not (plies and _wins_at_once(position)):
             yield position
+
+
+def _wins_at_once(position: Position) -> bool:
+    """Whether an action of the player to move ends the game and wins it against another player."""
+    children = map(position.play, position.legal_actions if position.game.num_players > 1 else ())
+    return any(child.terminal and child.winners == (position.to_play,) for child in children)
 
 
 def _places(game: Game) -> Callable[[Position], tuple[int, bytes]]:

@@ -1,6 +1,7 @@
 """How games begin: distinct openings that follow the seed, and balanced ones where the game can tell."""
 
 import json
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -65,11 +66,34 @@ def test_openings_are_all_there_are_and_no_two_are_mirror_images(game, plies, co
     assert all(opening.ply == plies and not opening.terminal for opening in openings)
 
 
-def test_openings_never_end_the_game():
+LINES = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}, {0, 4, 8}, {2, 4, 6}]
+
+
+def test_openings_neither_end_the_game_nor_let_one_move_end_it():
     openings = drawn(TIC_TAC_TOE, 10_000, 5, seed=1)
-    # three crosses and two noughts on nine squares, less the 8 lines with any two noughts beside them
-    assert sum(len(images(opening)) for opening in openings) == 84 * 15 - 8 * 15
+    boards = [
+        (set(crosses), set(noughts))
+        for crosses in combinations(range(9), 3)
+        for noughts in combinations(set(range(9)) - set(crosses), 2)
+    ]
+    lasting = [
+        (crosses, noughts)
+        for crosses, noughts in boards
+        if crosses not in LINES and not any(noughts <= line and not line & crosses for line in LINES)
+    ]
+    assert len(boards) == 84 * 15 and sum(len(images(opening)) for opening in openings) == len(lasting)
     assert not any(opening.terminal for opening in openings)
+
+
+def test_an_opening_of_go_is_not_won_by_a_second_pass():
+    go = registry.load("go5").game
+    openings = drawn(go, 10_000, 2, seed=1)
+    assert openings and not any(opening.actions[-1] == go.num_actions - 1 for opening in openings)
+
+
+def test_a_game_that_one_move_always_wins_begins_at_its_start(monkeypatch):
+    monkeypatch.setattr(openings_module, "_wins_at_once", lambda position: True)
+    assert [opening.ply for opening in chosen(TIC_TAC_TOE, 5, seed=1)] == [0]
 
 
 def test_openings_are_random_and_follow_the_seed():
