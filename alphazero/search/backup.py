@@ -36,10 +36,20 @@ def settle_die(tree, b, node):
 
 
 @inlined
+def only_throws(tree, b, node):
+    """A player at the node has one action, and it throws a die: so the node's evaluation is one of the throw."""
+    if tree.to_play[b, node] >= DIE or tree.num_edges[b, node] != 1:
+        return False
+    child = tree.child[tree.first_edge[b, node]]
+    return child != UNVISITED and tree.to_play[b, child] >= DIE
+
+
+@inlined
 def weigh_outcomes(tree, b, node):
     """The mean of the outcomes that a die has shown, by their probabilities.
 
-    The mean of all visits in its place would be wrong by the outcomes that came too often so far.
+    The mean of all visits in its place would be wrong by the outcomes that came too often so far. Where a player could
+    only throw, outcomes that have not come yet count as the evaluation of that player's node.
     """
     total, mass = ZERO, ZERO
     for edge in edges_of(tree, b, node):
@@ -48,12 +58,16 @@ def weigh_outcomes(tree, b, node):
             value = tree.q[edge] if known == UNPROVEN else np.float32(known)
             total += rounded_product(tree.prior[edge], value)
             mass += tree.prior[edge]
+    above = tree.parent[b, node]
+    if node != ROOT and only_throws(tree, b, above):
+        differ = (tree.to_play[b, above] ^ tree.to_play[b, node]) & 1
+        return total + rounded_product(ONE - mass, -tree.raw_value[b, above] if differ else tree.raw_value[b, above])
     return total / mass
 
 
 @inlined
 def weigh_actions(tree, b, node):
-    """The mean of the node's evaluation and of the visits of the action that has most of them.
+    """The mean of the node's evaluation and of the visits of the action that has most of them, or that of a lone throw.
 
     A game with dice has many plies of one player in a row, and the visits of worse actions at each of them would pull
     the value of the first one down.
@@ -64,6 +78,8 @@ def weigh_actions(tree, b, node):
         if visits > most or (visits == most and visits > 0 and tree.q[edge] > best):
             best, most = tree.q[edge], visits
     best = max(min(best, ONE), -ONE)
+    if only_throws(tree, b, node):
+        return best
     return (tree.raw_value[b, node] + rounded_product(np.float32(most), best)) / np.float32(1 + most)
 
 
@@ -206,6 +222,8 @@ def weigh_seats(tree, b, node, player):
         visits = tree.visits[edge]
         if visits > most or (visits == most and visits > 0 and tree.q[edge] > tree.q[best]):
             best, most = edge, visits
+    above = tree.parent[b, node]
+    thrown = player >= DIE and node != ROOT and only_throws(tree, b, above)
     for seat in range(tree.gains.shape[1]):
         total, mass = ZERO, ZERO
         if player >= DIE:
@@ -213,6 +231,10 @@ def weigh_seats(tree, b, node, player):
                 if tree.visits[edge] > 0:
                     total += rounded_product(tree.prior[edge], seat_mean(tree, b, tree.child[edge], seat))
                     mass += tree.prior[edge]
+            if thrown:
+                total, mass = total + rounded_product(ONE - mass, tree.seat_values[b, above, seat]), ONE
+        elif only_throws(tree, b, node):
+            total, mass = seat_mean(tree, b, tree.child[best], seat), ONE
         else:
             mean = seat_mean(tree, b, tree.child[best], seat)
             total = tree.seat_values[b, node, seat] + rounded_product(np.float32(most), mean)

@@ -142,10 +142,22 @@ class DiceSearch(ReferenceSearch):
             for edge in seen:
                 total += edge.prior * (edge.q if edge.proven is None else F(edge.proven))
                 mass += edge.prior
+            if only_throws(node.parent):  # what has not come yet is as good as what is known of all
+                same = node.parent.position.to_play == node.position.to_play
+                return total + (F(1) - mass) * (node.parent.raw_value if same else -node.parent.raw_value)
             return total / mass
         most = max(edge.visits for edge in seen)
         best = max(edge.q for edge in seen if edge.visits == most)
+        if only_throws(node):
+            return F(np.clip(best, -1, 1))
         return (node.raw_value + F(most) * F(np.clip(best, -1, 1))) / F(1 + most)
+
+
+def only_throws(node: Node | None) -> bool:
+    """A player is to move there and can only throw."""
+    if node is None or node.position.chances or len(node.position.legal_actions) != 1:
+        return False
+    return bool(node.position.play(node.position.legal_actions[0]).chances)
 
 
 def some_positions(game: Game, count: int) -> list[Position]:

@@ -17,7 +17,7 @@ from tests.search.dense import dense
 from tests.search.reference_search import SURE, Node, _hash
 from tests.search.reference_search import planted as planted_by
 from tests.search.searches import BASE, finish, row_bytes
-from tests.search.test_dice import DiceSearch, some_positions
+from tests.search.test_dice import DiceSearch, only_throws, some_positions
 
 F = np.float32
 MO = registry.load("tictacmo").game
@@ -227,8 +227,12 @@ class SeatsSearch(DiceSearch):
             for edge in seen:
                 total += edge.prior * self.mean(edge.child)
                 mass += edge.prior
+            if only_throws(node.parent):
+                return total + (F(1) - mass) * node.parent.raw
             return total / mass
         best = max(seen, key=lambda edge: (edge.visits, edge.q))
+        if only_throws(node):
+            return self.mean(best.child)
         return (node.raw + F(best.visits) * self.mean(best.child)) / F(1 + best.visits)
 
     def drawn(self, node: Node) -> np.ndarray:
