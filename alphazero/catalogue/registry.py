@@ -36,6 +36,7 @@ from alphazero.catalogue.shipped import FAULTS, FOLDER, NAMES, NETS, PACKAGES
 from alphazero.catalogue.user_code import ALONE, can_be_found, import_file, naming
 from alphazero.errors import GameError, LawBroken, UnknownName, listed, quote, shorten, shorten_path
 from alphazero.game.game import Game
+from alphazero.game.laws.laws import check_declaration
 from alphazero.game.spec import PARTS, GameSpec
 from alphazero.game.validator import Check
 from alphazero.invocation import command_line, option
@@ -190,7 +191,7 @@ def try_rules(game: Game, given: str = "") -> None:
 
 def _try(game: Game) -> None:
     check, lines, games = Check(game, TRIAL_SECONDS), list[list[int]](), 0
-    check.declaration()
+    check_declaration(check)
     check.permutations()
     if (game.name, game._fingerprint) in _tried_rules:
         return

@@ -19,7 +19,7 @@ import numpy as np
 from alphazero.errors import LawBroken, count_of, quote
 from alphazero.game.game import Game, Position
 from alphazero.game.laws.compiled import CHECKED, begin_compiling, compare
-from alphazero.game.laws.laws import Laws
+from alphazero.game.laws.laws import Laws, check_declaration
 from alphazero.game.laws.questions import Facts
 from alphazero.game.python_game import PythonGame
 from alphazero.game.rules import by_player, shown_words
@@ -82,7 +82,7 @@ def validate(game: Game, num_games: int = 100, seed: int = 0) -> Findings:
     check_range("the number of games", num_games, 1)
     check = Check(game, seed=seed)
     findings, lines = check.findings, list[list[int]]()
-    check.declaration()
+    check_declaration(check)
     with contextlib.ExitStack() as beside:
         with check.watched():
             while findings.num_games < num_games and (time.monotonic() < check.deadline or findings.num_games < 2):

@@ -19,7 +19,7 @@ from alphazero._version import __version__
 from alphazero.catalogue import registry
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import InputError, InvalidSetting, RunFolderError, Stopped, Terminated, shorten_path, warn_once
-from alphazero.game.laws.laws import Laws
+from alphazero.game.laws.laws import Laws, check_declaration
 from alphazero.interruption import listening
 from alphazero.invocation import option
 from alphazero.machine import count_cores, keep_free_memory, limit_arenas, without_draws
@@ -259,7 +259,7 @@ def preset_on_resume() -> InvalidSetting:
 def _check_settings(loaded: LoadedGame, config: RunConfig, begins: bool) -> None:
     """Refuses what the class of a game declares wrongly, and absurd sizes; before there is a run what it cannot be."""
     laws = Laws(loaded.game)  # those that cost no time; `alphazero check` looks at all
-    laws.declaration()
+    check_declaration(laws)
     laws.permutations()
     check_sizes(config.net_settings, loaded)  # also of a run that goes on, which has perhaps no net yet
     if not begins:

@@ -1,4 +1,4 @@
-"""The laws of `Game`, each checked at one position of plain Python rules, and said in a sentence when it is broken."""
+"""The laws of `Game`, each tried with plain Python rules, and said in a sentence when it is broken."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from alphazero.errors import listed, quote
-from alphazero.game.laws.positions import PositionLaws
-from alphazero.game.laws.questions import Facts
+from alphazero.game.laws.questions import Facts, Questions
 from alphazero.game.reading.moves import meant_by
-from alphazero.game.rules import Rules, Score, shown_words
+from alphazero.game.rules import Rules, Score, points_so_far, shown_words, without_points
 
 ALL_TRIED = 8
 """So many of the first dice, and ever fewer of the others, are tried with all their outcomes."""
@@ -43,53 +42,54 @@ DECLARED: dict[str, tuple[Callable[[Any], Any], str]] = {
 """The attributes of a game: a test of each, and what it must be."""
 
 
-class Laws(PositionLaws):
-    """The laws of one game."""
+def check_declaration(laws: Questions) -> None:
+    """Raises LawBroken unless the sizes and the rules that the class declares are sound."""
+    game, must = laws.game, laws.must
+    for name, (is_right, law) in DECLARED.items():
+        value = getattr(game, name, None)
+        must(is_right(value), f"`{name}` must be {law}, not {quote(value, 60)}")
+    rules, players = game.rules, game.num_players
+    for field in fields(Rules):
+        rule = getattr(rules, field.name)
+        may_lack = rule is field.default or (field.name == "terminal_value" and game.value_shape)
+        must(callable(rule) or may_lack, f"the rule `{field.name}` must be a function")
+    dice = {rules.chance is not None, rules.settle is not None, game.num_outcomes != 0}
+    must(len(dice) == 1, "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them")
+    law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
+    must(_is_size(game.dice_in_a_row) and (game.num_outcomes == 0 or _is_size(game.num_outcomes)), law)
+    kept, room, places = game.history_words, game.mean_legal, game.action_places
+    law = "`history_words` must be a whole number below `state_words`"
+    must(kept == 0 or (_is_size(kept) and kept < game.state_words), law)
+    must(room is None or _is_size(room), "`mean_legal` must be None or a whole number above 0")
+    most = MOST_PLANES * math.prod(game.observation_shape[1:])
+    law = f"`action_places` must be None, or for each action another whole number from 0 to {most - 1}"
+    are_places = places is None or sorted(set(np.ravel(places)) & set(range(most))) == sorted(np.ravel(places))
+    must(are_places and (places is None or np.shape(places) == (game.num_actions,)), law)
+    must(_is_size(players) and players <= MOST_PLAYERS, f"`num_players` must be 1 to {MOST_PLAYERS}")
+    there = rules.terminal_value is not None, rules.returns is not None
+    law = "a game for more than two has `returns`, and None in place of `terminal_value`; others have no `returns`"
+    must(there == (players <= 2, players > 2), law)
+    score, word = game.score, game.points_word
+    law = "a Score of two finite numbers, the lower first, and of their name"
+    law = f"a game for one needs a `score`: {law}" if players == 1 else f"`score` must be {law}"
+    must(_is_sound(score) or (score is None and players > 1), law)
+    law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
+    must(players != 2 or score is None or score.high == -score.low, law)
+    law = "`points_word` must be None, or in a game for one the index of a word of the state"
+    must(word is None or (players == 1 and word in range(shown_words(game))), law)
 
-    def declaration(self) -> None:
-        """The sizes and the rules that the class declares."""
-        for name, (is_right, law) in DECLARED.items():
-            value = getattr(self.game, name, None)
-            self.must(is_right(value), f"`{name}` must be {law}, not {quote(value, 60)}")
-        for field in fields(Rules):
-            rule = getattr(self.game.rules, field.name)
-            may_lack = rule is field.default or (field.name == "terminal_value" and self.game.value_shape)
-            self.must(callable(rule) or may_lack, f"the rule `{field.name}` must be a function")
-        rules, sizes = self.game.rules, (self.game.num_outcomes, self.game.dice_in_a_row)
-        dice = {rules.chance is not None, rules.settle is not None, self.game.num_outcomes != 0}
-        law = "a game with dice has `chance`, `settle` and `num_outcomes`; others have none of them"
-        self.must(len(dice) == 1, law)
-        law = "`num_outcomes` must be a whole number, and `dice_in_a_row` one above 0"
-        self.must(_is_size(sizes[1]) and (sizes[0] == 0 or _is_size(sizes[0])), law)
-        kept, room = self.game.history_words, self.game.mean_legal
-        law = "`history_words` must be a whole number below `state_words`"
-        self.must(kept == 0 or (_is_size(kept) and kept < self.game.state_words), law)
-        self.must(room is None or _is_size(room), "`mean_legal` must be None or a whole number above 0")
-        places, most = self.game.action_places, MOST_PLANES * math.prod(self.game.observation_shape[1:])
-        law = f"`action_places` must be None, or for each action another whole number from 0 to {most - 1}"
-        are_places = places is None or sorted(set(np.ravel(places)) & set(range(most))) == sorted(np.ravel(places))
-        self.must(are_places and (places is None or np.shape(places) == (self.game.num_actions,)), law)
-        players = self.game.num_players
-        self.must(_is_size(players) and players <= MOST_PLAYERS, f"`num_players` must be 1 to {MOST_PLAYERS}")
-        there = {name: getattr(rules, name) is not None for name in ("terminal_value", "returns")}
-        law = "a game for more than two has `returns`, and None in place of `terminal_value`; others have no `returns`"
-        self.must(there == {"terminal_value": players <= 2, "returns": players > 2}, law)
-        alone, score, word = self.game.num_players == 1, self.game.score, self.game.points_word
-        law = "a Score of two finite numbers, the lower first, and of their name"
-        law = f"a game for one needs a `score`: {law}" if alone else f"`score` must be {law}"
-        given = Score(-1, 1) if score is None and not alone else score
-        self.must(
-            isinstance(given, Score)
-            and all(isinstance(number, int | float | np.number) for number in (given.low, given.high))
-            and -math.inf < given.low < given.high < math.inf
-            and isinstance(given.unit, str),
-            law,
-        )
-        assert isinstance(given, Score)
-        law = "`score` must be a Score whose lowest number is minus the highest, since one wins what the other loses"
-        self.must(players != 2 or given.high == -given.low, law)
-        law = "`points_word` must be None, or in a game for one the index of a word of the state"
-        self.must(word is None or (alone and word in range(shown_words(self.game))), law)
+
+def _is_sound(score: Any) -> bool:
+    return (
+        isinstance(score, Score)
+        and all(isinstance(number, int | float | np.number) for number in (score.low, score.high))
+        and -math.inf < score.low < score.high < math.inf
+        and isinstance(score.unit, str)
+    )
+
+
+class Laws(Questions):
+    """The laws of one game."""
 
     def permutations(self) -> tuple[np.ndarray, np.ndarray]:
         """The declared permutations of cells and of actions."""
@@ -103,6 +103,104 @@ class Laws(PositionLaws):
             rows = rows and table.shape[1] == size and (np.sort(table, axis=1) == np.arange(size)).all()
             self.must(rows and np.array_equal(table[0], np.arange(size)), law)
         return found[0], found[1]
+
+    # --- one position, and playing an action there ---
+
+    def mover(self, state: np.ndarray, alternating: int) -> int:
+        asked = self.rules.to_play is not None and self.game.num_players > 1
+        return int(self.ask("to_play", state, alternating)) if asked else self.game.mover(state, alternating)
+
+    def facts(self, state: np.ndarray, player: int) -> Facts:
+        """The answers of the rules about a position; what they write must not depend on what the arrays held before."""
+        over, values = bool(self.ask("is_terminal", state, player)), (0.0,) * self.game.num_values
+        planes, mask = np.zeros(self.game.observation_shape, np.float32), np.zeros(self.game.num_actions, bool)
+        self.ask("observe", state, player, planes)
+        self.must(np.isfinite(planes).all(), "`observe` must write finite numbers", state, player)
+        if over:
+            values = self.results(state, player) if self.game.value_shape else self.result(state, player)
+        else:
+            self.written("legal", state, player, "every entry of the mask", mask, ~mask)
+            law = "a position that is not over must have a legal action: end the game there, or make passing an action"
+            self.must(mask.any(), law, state, player)
+            if self.rules.heuristic is not None:
+                self.ask("heuristic", state, player)
+        found = Facts(over, self.mover(state, player), values, mask, planes)
+        word = self.game.points_word
+        if word is not None and state[word]:  # what the network sees
+            without = self.facts(without_points(state, word), player)
+            same = without.is_terminal == over and np.array_equal(without.legal, mask)
+            law = "nothing but the result may depend on the points so far, which `points_word` counts"
+            self.must(same and np.array_equal(without.observe, planes), law, state, player)
+        if self.game.history_words and state[shown_words(self.game) :].any():
+            self.history(state, player, found)
+        return found
+
+    def history(self, state: np.ndarray, player: int, found: Facts) -> None:
+        """The position without its history, and with another one, looks the same and has the same legal actions."""
+        for filling in (0, 0x5A5A5A5A5A5A5A5A):
+            other, planes = state.copy(), np.zeros_like(found.observe)
+            other[shown_words(self.game) :] = filling
+            self.ask("observe", other, player, planes)
+            law = "must not read the last `history_words` of a state: what it needs of them, `step` writes elsewhere"
+            self.must(np.array_equal(planes, found.observe), f"`observe` {law}", state, player)
+            if not found.is_terminal:
+                legal = found.legal.copy()
+                self.ask("legal", other, player, legal)
+                self.must(np.array_equal(legal, found.legal), f"`legal` {law}", state, player)
+                over = filling == 0 and self.ask("is_terminal", other, player)
+                self.must(not over, "a position that goes on must go on without its history, too", state, player)
+
+    def result(self, state: np.ndarray, player: int) -> tuple[float]:
+        """The result by `terminal_value`, on the scale from -1 to 1, as compiled rules give it."""
+        value, score = float(self.ask("terminal_value", state, player)), self.game.score
+        allowed, law = value in (-1, 0, 1), "-1, 0 or 1"
+        if score is not None and self.game.num_players == 1:
+            allowed, law = score.low <= value < math.inf, f"{score.low:g} {score.unit} or more"
+        elif score is not None:
+            allowed, law = score.low <= value <= score.high, f"{score.low:g} to {score.high:g} {score.unit}"
+        law = f"`terminal_value` must give {law} for the player to move; it gave {value:g}"
+        self.must(allowed, law, state, player)
+        value -= float(points_so_far(state, self.game.points_word))
+        return (value if score is None else float(np.float32(score.value(value))),)
+
+    def results(self, state: np.ndarray, player: int) -> tuple[float, ...]:
+        """The results by `returns`, on the scale from -1 to 1, as compiled rules give them."""
+        results = np.full(self.game.num_players, 1e9, np.float32)
+        self.written("returns", state, player, "a number for each player", results, -results)
+        score = self.game.score or Score(-1, 1, "for each player")
+        law = f"`returns` must write {score.low:g} to {score.high:g} {score.unit}; it wrote {results.tolist()}"
+        self.must(((score.low <= results) & (results <= score.high)).all(), law, state, player)
+        values = np.array([score.value(float(result)) for result in results], np.float32)
+        if values.max() == 1:
+            others = tuple(np.roll(results, -int(values.argmax())).tolist())
+            self._when_won = self._when_won or others
+            law = "whoever gets the most that there is has won alone: in `returns` the others must then always get the "
+            law += f"same, but they got {list(others[1:])} and {list(self._when_won[1:])}"
+            law += ": give `score` a higher end than anybody can reach" * (self.game.score is not None)
+            self.must(others == self._when_won, law, state, player)
+        return tuple(values.tolist())
+
+    def written(
+        self, name: str, state: np.ndarray, player: int, what: str, first: np.ndarray, second: np.ndarray
+    ) -> None:
+        """Lets a rule write into two arrays; raises LawBroken if it leaves something of what they hold."""
+        self.ask(name, state, player, first)
+        self.ask(name, state, player, second)
+        self.must(np.array_equal(first, second), f"`{name}` must write {what}", state, player)
+
+    def moved(self, name: str, state: np.ndarray, player: int, number: int, law: str) -> np.ndarray:
+        """The state after `step` or `settle`; raises LawBroken unless it is the same each time."""
+        after, again = state.copy(), state.copy()
+        self.ask(name, after, player, number)
+        self.ask(name, again, player, number)
+        self.must(np.array_equal(after, again), f"`{name}` must do the same each time{law}", state, player)
+        return after
+
+    def play(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
+        """The state after an action."""
+        return self.moved("step", state, player, action, ": what dice show comes by `chance` and `settle`")
+
+    # --- whole games ---
 
     def start(self) -> tuple[np.ndarray, int]:
         """The start position, the same whatever was in memory before."""
@@ -143,13 +241,8 @@ class Laws(PositionLaws):
         raise self.fail(law, state, player)
 
     def settled(self, state: np.ndarray, player: int, outcome: int) -> int:
-        """Settles one die in place, the same each time; returns who moves then."""
-        outcomes = [state.copy() for _ in range(2)]
-        for after in outcomes:
-            self.ask("settle", after, player, outcome)
-        law = "`settle` must do the same each time, and write what the die showed into the state"
-        self.must(np.array_equal(outcomes[0], outcomes[1]), law, state, player)
-        state[:] = outcomes[0]
+        """Settles one die in place; returns who moves then."""
+        state[:] = self.moved("settle", state, player, outcome, ", and write what the die showed into the state")
         self.line = [*self.line, outcome]
         return self.mover(state, player)
 
@@ -189,7 +282,6 @@ class Laws(PositionLaws):
 
     def all_move(self) -> None:
         """Each player has had a turn in the games that were played."""
-        law = "`to_play` must give all players their turns; one of them never moved: `num_players` is "
-        law += f"{self.game.num_players}"
-        seats = set(range(self.game.num_players))
-        self.must({player for _, player, _ in self.visited} >= seats, law)
+        players = self.game.num_players
+        law = f"`to_play` must give all players their turns; one of them never moved: `num_players` is {players}"
+        self.must({player for _, player, _ in self.visited} >= set(range(players)), law)
