@@ -142,3 +142,11 @@ def parse_record(line: bytes, where: str) -> GameRecord:
 def record_of(value: Any, where: str) -> GameRecord:
     """The game in a line's JSON value; raises StorageError that names `where` it was found."""
     return check(GameRecord, value, where, advice="; --save-games writes such lines")
+
+
+def foreign_record(
+    game: str, number: int, names: tuple[str, str], moves: Sequence[str], result: Any, board: str = ""
+) -> GameRecord:
+    """A game of another program's file, which tells no seed and no seconds; StorageError if no record can hold it."""
+    record = GameRecord(game, number, names, (), tuple(moves), result, (0.0, 0.0), 0, board=board)
+    return record_of(asdict(record), f"game {number}")

@@ -9,9 +9,9 @@ from itertools import pairwise
 
 from alphazero.errors import StorageError
 from alphazero.game.game import Game, Position
-from alphazero.game.reading.san import CHESS, chess_like, san
+from alphazero.game.reading.san import CHESS, ChessLike, no_words, san
 from alphazero.game.reading.sgf import decoded
-from alphazero.game.record import GameRecord, record_of
+from alphazero.game.record import GameRecord, foreign_record
 
 START = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 """The board of a game whose tags tell none."""
@@ -25,9 +25,10 @@ TOKENS = re.compile(
 
 def write(game: Game, records: Sequence[GameRecord]) -> bytes:
     """Raises InvalidSetting for a game that is not ChessLike."""
-    fen_of = chess_like(game, "PGN").fen_of
+    if not isinstance(game, ChessLike):
+        raise no_words("PGN", game)
     games = ((record, record.positions(game)) for record in records)
-    return "\n".join(_text_of(game, *each, fen_of(each[1][0])) for each in games).encode()
+    return "\n".join(_text_of(game, *each, game.fen_of(each[1][0])) for each in games).encode()
 
 
 def _text_of(game: Game, record: GameRecord, positions: Sequence[Position], board: str) -> str:
@@ -54,16 +55,11 @@ def _escaped(value: str) -> str:
 
 def read(data: bytes) -> list[GameRecord]:
     """The games, with their moves as they are written there; raises StorageError for one that no record can hold."""
-    found = [
-        record_of(
-            {
-                "game": _game_of(tags.get("Variant", CHESS)), "number": number, "seed": 0, "seconds": [0.0, 0.0],
-                "contestants": [tags.get("White", "?"), tags.get("Black", "?")], "board": tags.get("FEN", ""),
-                "opening": [], "moves": words, "result": result,
-            }, f"game {number}",
-        )
-        for number, (tags, words, result) in enumerate(_games_in(decoded(data)))
-    ]  # fmt: skip
+    found = []
+    for number, (tags, words, result) in enumerate(_games_in(decoded(data))):
+        names = tags.get("White", "?"), tags.get("Black", "?")
+        game = _game_of(tags.get("Variant", CHESS))
+        found.append(foreign_record(game, number, names, words, result, tags.get("FEN", "")))
     if data.strip() and not found:
         raise StorageError("it holds no game of PGN: one has moves or a result")
     return found

@@ -39,18 +39,11 @@ class ChessLike(WithFen, Protocol):
 def with_fen(game: Any) -> WithFen:
     """The same game; raises InvalidSetting if engines that speak UCI have no words for it."""
     if not isinstance(game, WithFen):
-        raise _no_words("UCI", game)
+        raise no_words("UCI", game)
     return game
 
 
-def chess_like(game: Any, what: str) -> ChessLike:
-    """The same game; raises InvalidSetting, about `what` it was to be used for, if it is no kind of chess."""
-    if not isinstance(game, ChessLike):
-        raise _no_words(what, game)
-    return game
-
-
-def _no_words(what: str, game: Any) -> InvalidSetting:
+def no_words(what: str, game: Any) -> InvalidSetting:
     return InvalidSetting(f"{what} knows chess and games like it, and has no words for {game.name}")
 
 
@@ -68,7 +61,7 @@ def san(position: Any, action: int) -> str:
         tells_column = len(rivals) > 1 and (same_column == 1 or same_row > 1)
         text = man + column * tells_column + row * (same_column > 1) + takes + end
     ends = after.terminal and after.outcome
-    return text + ("#" if ends else "+") * chess_like(position.game, "SAN").in_check(after)
+    return text + ("#" if ends else "+") * position.game.in_check(after)
 
 
 def meant_by_san(position: Any, text: str) -> int | None:

@@ -8,18 +8,18 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
 from string import ascii_letters
-from typing import Any
 
 from alphazero._version import __version__
 from alphazero.errors import InputError, InvalidSetting, quote
 from alphazero.game.game import Game
 from alphazero.game.reading.gtp_words import COLUMNS
 from alphazero.game.reading.moves import SPELLINGS
-from alphazero.game.record import GameRecord, record_of
+from alphazero.game.record import GameRecord, foreign_record
 
 logger = logging.getLogger(__name__)
 
@@ -238,20 +238,15 @@ def _record_of(tree: _Tree, number: int) -> tuple[GameRecord, list[int]]:
                 numbers.append(len(words))
                 continue
             del words[-2:]  # some games go on after the players have looked at the dead stones
-            for at in range(len(numbers) - 1, -1, -1):
-                if numbers[at] <= len(words):
-                    break
-                numbers[at] = len(words)
+            kept = bisect_right(numbers, len(words))
+            numbers[kept:] = [len(words)] * (len(numbers) - kept)
         words.append(word)
         numbers.append(len(words))
         turn = 1 - turn
     name = "hex_swap" if kind == HEX and "swap" in words[:2] else next(name for name in KINDS if KINDS[name] == kind)
-    value_of: dict[str, Any] = {
-        "game": NAMED.get((name, size), f"{name}{size}"), "number": number, "seed": 0, "seconds": [0.0, 0.0],
-        "contestants": [tree.tags.get("PB", "?"), tree.tags.get("PW", "?")], "board": board,
-        "opening": [], "moves": words, "result": _result(tree.tags.get("RE", "")),
-    }  # fmt: skip
-    return record_of(value_of, f"game {number}"), numbers
+    names = tree.tags.get("PB", "?"), tree.tags.get("PW", "?")
+    result = _result(tree.tags.get("RE", ""))
+    return foreign_record(NAMED.get((name, size), f"{name}{size}"), number, names, words, result, board), numbers
 
 
 def _board(tree: _Tree, kind: int, size: int) -> tuple[str, int]:
