@@ -312,30 +312,26 @@ class BoundRules:
         self._name, self._compiled = game.name, game.compiled
         rules = {name: rule for name, rule in rule_functions(game.rules).items() if rule is not None}
         self.scope: dict[str, Any] = {
-            "heuristic": _no_heuristic, "transform": _no_transform, "NUM_SYMMETRIES": len(game.symmetries[1]),
+            "NUM_SYMMETRIES": len(game.symmetries[1]), "NUM_PLAYERS": game.num_players,
             "POINTS_WORD": -1 if game.points_word is None else game.points_word, "HISTORY_WORDS": game.history_words,
+            "heuristic": _no_heuristic, "transform": _no_transform,
+            "terminal_value": _no_heuristic,  # which templates for two may ask for
             **rules,
         }  # fmt: skip
         if game.score:
+            result = "returns" if game.value_shape else "terminal_value"
             self.scope |= {"LOW_SCORE": float(game.score.low), "HIGH_SCORE": float(game.score.high)}
-        if game.score and game.value_shape:
-            self.scope["terminal_returns"] = self.scope["returns"]
-            self.scope["returns"] = bound(_scaled_returns, self.scope)
-        elif game.score:
-            self.scope["terminal_points"] = self.scope["terminal_value"]
-            self.scope["terminal_value"] = bound(_scaled_score, self.scope)
-        self.scope["following"] = _following
-        if game.num_players != 2:
-            self.scope["NUM_PLAYERS"] = game.num_players
-            self.scope["following"] = bound(_next_of_many, self.scope)
-        if game.value_shape:  # which templates for two may ask for
-            self.scope["terminal_value"] = _no_heuristic
-        self.scope["write_result"] = bound(_write_returns if game.value_shape else _write_value, self.scope)
-        self.scope["gained"] = _nothing if game.points_word is None else bound(_gained, self.scope)
-        self.scope["mover"] = bound(_ask_rules, self.scope) if "to_play" in rules else _alternate
-        if game.num_players == 1:
-            self.scope["mover"] = _alone
-        self.scope["roll_dice"] = bound(_roll_dice, self.scope) if "chance" in rules else _no_dice
+            self.scope["unscaled"] = self.scope[result]
+            self.scope[result] = bound(_scaled_returns if game.value_shape else _scaled_value, self.scope)
+        templates: dict[str, Callable[..., Any]] = {
+            "write_result": _write_returns if game.value_shape else _write_value,
+            "gained": _nothing if game.points_word is None else _gained,
+            "following": _following,
+            "mover": _ask_rules if "to_play" in rules and game.num_players > 1 else _alternate,
+            "roll_dice": _roll_dice if "chance" in rules else _no_dice,
+        }
+        for name, template in templates.items():
+            self.scope[name] = bound(template, self.scope)  # it may call those before it
         self._made: dict[bool, dict[Callable[..., Any], Any]] = {False: {}, True: {}}
         """The compiled functions that the kernels call, by source; without and with counts of references."""
         self._bound: dict[tuple[Callable[..., Any], ...], Kernel] = {}
@@ -505,12 +501,10 @@ class Kernels:
         States without their history words get those of no history. A kernel that is called with another type at first
         could become plain Python, for good.
         """
-        rows = np.ascontiguousarray(states, np.uint64)
-        if rows.ndim == 2 and rows.shape[1] == shown_words(self.game):
-            return np.pad(rows, ((0, 0), (0, self.game.history_words))) if self.game.history_words else rows
-        if rows.ndim != 2 or rows.shape[1] != self.game.state_words:
-            raise ValueError(f"states must have the shape (n, {self.game.state_words}), not {np.shape(states)}")
-        return rows
+        rows, words = np.ascontiguousarray(states, np.uint64), self.game.state_words
+        if rows.ndim != 2 or rows.shape[1] not in (words, shown_words(self.game)):
+            raise ValueError(f"states must have the shape (n, {words}), not {np.shape(states)}")
+        return rows if rows.shape[1] == words else np.pad(rows, ((0, 0), (0, self.game.history_words)))
 
     def observations(self, states: ArrayLike) -> np.ndarray:
         """`float32[n, P, H, W]` of `uint64[n, K]`; raises ValueError for states of another shape."""
@@ -648,10 +642,6 @@ def _ask_rules(state, alternating):
 
 
 def _following(player):
-    return 1 - player
-
-
-def _next_of_many(player):
     return (player + 1) % NUM_PLAYERS
 
 
@@ -667,13 +657,9 @@ def _alternate(state, alternating):
     return alternating
 
 
-def _alone(state, alternating):
-    return 0
-
-
-def _scaled_score(state):
+def _scaled_value(state):
     """`Score.value` of the points that the end brings, without those that `points_word` has counted."""
-    points = float(terminal_points(state))
+    points = float(unscaled(state))
     if POINTS_WORD >= 0:
         points -= float(np.int64(state[POINTS_WORD]))
     return min(max(points, LOW_SCORE), HIGH_SCORE) / max(-LOW_SCORE, HIGH_SCORE)
@@ -681,7 +667,7 @@ def _scaled_score(state):
 
 def _scaled_returns(state, results):
     """`Score.value` of each player's points."""
-    terminal_returns(state, results)
+    unscaled(state, results)
     for seat in range(len(results)):
         results[seat] = min(max(results[seat], LOW_SCORE), HIGH_SCORE) / max(-LOW_SCORE, HIGH_SCORE)
 
