@@ -169,7 +169,6 @@ class _Picture:
         return "".join(self.line(paths[r], color, 2 * share * r, cap) for (share, color, cap), r in sizes)
 
     def pieces(self, pieces: Sequence[Piece]) -> str:
-        """All pieces, grouped by owner and shape."""
         kinds: dict[tuple[int | None, str], list[int]] = {}
         for piece in pieces:
             own = "stone" if piece.player is None else self.board.shapes[piece.player % len(self.board.shapes)]
@@ -180,7 +179,6 @@ class _Picture:
         return "".join(drawn)
 
     def shapes(self, shape: str, player: int | None, cells: Sequence[int]) -> str:
-        """The pieces of one shape and owner."""
         color, places = self.color_of(player), [(self.centers[cell], self.radii[cell]) for cell in cells]
         if shape in ("line", "fill"):
             outlines = [_shrunk(self.board.cells[cell].outline, 1 if shape == "line" else 0.96) for cell in cells]
@@ -207,7 +205,6 @@ class _Picture:
         return self.discs(cells, rim, (HOLE - 0.07, color, "round"), *self.engraving(player, 0.45))
 
     def color_of(self, player: int | None) -> str:
-        """The colour of a player's pieces, or of those without an owner."""
         return self.colors.neutral if player is None else self.colors.of_players[player]
 
     def engraving(self, player: int | None, share: float) -> list[Layer]:
@@ -223,11 +220,9 @@ class _Picture:
         return layers[: (2, 1, 3)[row]]
 
     def line(self, path: str, color: str, width: float, cap: str = "round") -> str:
-        """A path as a line."""
         return _tag("path", d=path, fill="none", stroke=color, stroke_width=_number(width), stroke_linecap=cap)
 
     def circle(self, at: Point, radius: float, color: str, width: float) -> str:
-        """A line around a point."""
         x, y, r, wide = map(_number, (*at, radius, width))
         return _tag("circle", cx=x, cy=y, r=r, fill="none", stroke=color, stroke_width=wide)
 
@@ -292,7 +287,6 @@ class _Picture:
         return _tag("text", _words(text), x=_number(at[0]), y=_number(at[1] + 0.09), **looks)
 
     def document(self, title: str, cells: str, body: Sequence[str]) -> str:
-        """The complete SVG document."""
         left, top = self.left - MARGIN, self.top - MARGIN
         width, height = self.right - left + MARGIN, self.bottom - top + MARGIN + FOOTER
         x, y, w, h = map(_number, (left, top, width, height))

@@ -202,12 +202,6 @@ def _observe_states(states, planes):
         observe(states[i], planes[i])
 
 
-def _guess(states, guesses):
-    """Writes the game's own guess `float64[n]` for the player to move at each of `uint64[n, K]`."""
-    for i in range(len(states)):
-        guesses[i] = heuristic(states[i])
-
-
 def _to_canonical(state, image, canonical):
     """Writes the smallest of the state's mirror images to `canonical uint64[K]`; returns by which symmetry it is one.
 
@@ -340,7 +334,6 @@ class BoundRules:
         """Held while functions are made: those that are not compiled yet are in `_made`, too."""
 
     def bind(self, template: Callable[..., Any], *helpers: Callable[..., Any]) -> Kernel:
-        """See `Kernels.bind`."""
         parts = template, *helpers
         with self._lock:
             if parts not in self._bound:
@@ -446,7 +439,6 @@ class Kernels:
     advance_to_die = _bound(_advance_to_die)
     find_die = _bound(_find_die)
     observe = _bound(_observe_states)
-    guess = _bound(_guess)
 
     @functools.cached_property
     def canonicalize(self) -> Kernel | None:

@@ -120,7 +120,6 @@ class Check(Laws):
         """The time from which slow checks that are not essential are skipped."""
 
     def play_one(self) -> None:
-        """Plays one random game."""
         findings, begin, before, plies = self.findings, self.busy, -1, 0
         noted = findings.num_games < NOTED
         for state, player, facts in self.random_game(self.rng):

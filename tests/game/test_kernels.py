@@ -171,8 +171,8 @@ def fibonacci(number):
     return number if number < 2 else fibonacci(number - 1) + fibonacci(number - 2)
 
 
-def guess(state):
-    return 0.5 if fibonacci(int(state[0]) & 7) > 3 else 0.0
+def value(state):
+    return -1.0 if fibonacci(int(state[1]) & 7) > 3 else 0.0
 
 
 def test_code_of_rules_that_call_themselves_is_not_kept_on_disk():
@@ -181,14 +181,13 @@ def test_code_of_rules_that_call_themselves_is_not_kept_on_disk():
 
     class Recursive(type(tictactoe)):
         name = "recursive"
-        rules = replace(tictactoe.rules, heuristic=guess)
+        rules = replace(tictactoe.rules, terminal_value=value)
 
     kernels = Kernels(Recursive())
-    caches = [kernel.compiled._cache for kernel in (kernels.guess, kernels.describe)]
+    caches = [kernel.compiled._cache for kernel in (kernels.describe, kernels.observe)]
     assert [isinstance(cache, Cache) for cache in caches] == [False, True]
-    guesses = np.zeros(1)
-    kernels.guess(kernels.start_states(1), guesses)
-    assert guesses == [0.0] and kernels.guess.is_compiled
+    states = np.array([[0, 0b111], [0, 0b001001001], [0, 0]], np.uint64)
+    assert kernels.describe_all(states)[2].tolist() == [-1.0, 0.0, 0.0] and kernels.describe.is_compiled
 
 
 def test_a_wrong_call_leaves_the_next_ones_compiled(caplog: pytest.LogCaptureFixture):

@@ -197,7 +197,6 @@ class Laws(Questions):
         return after
 
     def play(self, state: np.ndarray, player: int, action: int) -> np.ndarray:
-        """The state after an action."""
         return self.moved("step", state, player, action, ": what dice show comes by `chance` and `settle`")
 
     # --- whole games ---

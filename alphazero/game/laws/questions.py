@@ -90,7 +90,6 @@ class Questions:
 
     @property
     def rules(self) -> Rules:
-        """The rules as plain Python."""
         return self.game.plain_rules
 
     @contextmanager

@@ -262,7 +262,6 @@ def _board(tree: _Tree, kind: int, size: int) -> tuple[str, int]:
 
 
 def _signs(tree: _Tree, kind: int, size: int) -> list[str]:
-    """A sign for each cell."""
     signs = ["-"] * size**2
     for name, points in tree.setup:
         corners = [_place(point, kind, size) for point in points.split(":")[:2]]  # a point, or those of a rectangle
