@@ -16,7 +16,7 @@ import hashlib
 import re
 import sys
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
@@ -83,12 +83,7 @@ def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dic
     made[source] = copy  # before what it calls, which may be itself
     for cell, original in zip(cells, source.__closure__ or (), strict=True):
         cell.cell_contents = rebuilt(original.cell_contents, compiled, made)
-    names = _names(source.__code__)
-    for name in names:
-        if isinstance(scope.get(name), types.ModuleType):
-            scope[name] = _module_with(scope[name], names, compiled, made)
-        elif name in scope:
-            scope[name] = rebuilt(scope[name], compiled, made)
+    scope |= _rebuilt_members(scope, _names(source.__code__), compiled, made)
     made[source] = compiled(copy)
     for name, member in scope.items():
         if member is copy:  # it calls itself
@@ -96,24 +91,25 @@ def rebuilt(value: Any, compiled: Callable[[types.FunctionType], Any], made: dic
     return made[source]
 
 
-def _module_with(
-    module: types.ModuleType,
+def _rebuilt_members(
+    scope: Mapping[str, Any],
     names: list[str],
     compiled: Callable[[types.FunctionType], Any],
     made: dict[Callable[..., Any], Any],
-) -> types.ModuleType:
-    """A copy of the module in which what has these names is rebuilt; numba's own modules stay as they are."""
-    if _is_numbas_own(module):
-        return module
-    copy = types.ModuleType(module.__name__)
-    vars(copy).update(vars(module))
+    above: tuple[types.ModuleType, ...] = (),
+) -> dict[str, Any]:
+    """These names with their values rebuilt, modules by copies; numba's own modules and those `above` stay."""
+    found: dict[str, Any] = {}
     for name in names:
-        value = getattr(module, name, None)
-        if isinstance(value, types.ModuleType):  # without its name, as modules may lead to each other
-            setattr(copy, name, _module_with(value, [other for other in names if other != name], compiled, made))
+        value = scope.get(name)
+        if isinstance(value, types.ModuleType):
+            if not _is_numbas_own(value) and value not in above:  # modules may lead to each other
+                found[name] = types.ModuleType(value.__name__)
+                members = _rebuilt_members(vars(value), names, compiled, made, (*above, value))
+                vars(found[name]).update(vars(value) | members)
         elif value is not None:
-            setattr(copy, name, rebuilt(value, compiled, made))
-    return copy
+            found[name] = rebuilt(value, compiled, made)
+    return found
 
 
 def _is_numbas_own(module: types.ModuleType) -> bool:
@@ -138,16 +134,17 @@ def recursive(value: Any, above: tuple[types.FunctionType, ...] = (), done: set[
     return found
 
 
-def _members(scope: Mapping[str, Any], names: list[str]) -> list[tuple[str, Any]]:
-    """These names and their values, also as members of modules; the modules that numba knows are left out."""
-    found = []
+def _members(
+    scope: Mapping[str, Any], names: list[str], above: tuple[types.ModuleType, ...] = ()
+) -> Iterator[tuple[str, Any]]:
+    """These names and their values, also as members of modules, but not of those `above` or that numba knows."""
     for name in names:
         value = scope.get(name)
-        if not isinstance(value, types.ModuleType):
-            found.append((name, value))
-        elif not _is_numbas_own(value):  # without its name, as modules may lead to each other
-            found += _members(vars(value), [other for other in names if other != name])
-    return [(name, value) for name, value in found if value is not None]
+        if isinstance(value, types.ModuleType):
+            if not _is_numbas_own(value) and value not in above:  # modules may lead to each other
+                yield from _members(vars(value), names, (*above, value))
+        elif value is not None:
+            yield name, value
 
 
 def _names(code: types.CodeType) -> list[str]:

@@ -184,6 +184,28 @@ def test_plain_follows_functions_that_are_reached_by_their_module():
     assert hasattr(rule.py_func.__globals__["helpers"].change, "py_func"), "the module itself has changed"
 
 
+def by_its_name(amount: int = 1) -> Callable[..., Any]:
+    """A rule that calls a function by its module, which has the same name, in a package."""
+    package = types.ModuleType("a_package")
+    package.change = module(  # type: ignore[attr-defined]
+        f"""
+        from numba import njit
+        @njit
+        def change(number):
+            return number + {amount} if number else change(1)
+        """
+    )
+    return defined("@njit\ndef rule(number):\n    return package.change.change(number)", package=package)
+
+
+def test_a_module_may_have_the_name_of_its_function():
+    made = plain(by_its_name())
+    assert made(1) == 2 and compiled_reached(made) == []
+    assert not hasattr(made.__globals__["package"].change.change, "py_func")
+    assert recursive(by_its_name())
+    assert fingerprint(by_its_name(1)) != fingerprint(by_its_name(2))
+
+
 # --- recursive ---
 
 ODD_AND_EVEN = """
