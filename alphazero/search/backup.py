@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from alphazero.game.kernels import DIE, inlined
-from alphazero.search.expansion import expand, open_die
+from alphazero.search.expansion import expand, open_die, set_seats
 from alphazero.search.selection import edges_of, prior_of
 from alphazero.search.tree import (
     BETWEEN,
@@ -159,15 +159,6 @@ def backup(tree, b, leaf, value, settings):
             tree.node_value[b, parent] = rounded_product(tree.node_visits[b, parent], mean)
             value = tree.node_value[b, parent] - before
         node = parent
-
-
-@inlined
-def set_seats(tree, b, node, values):
-    """Keeps the value `float32[S]` of a new node for each player; the first number is for the player to move there."""
-    player = tree.to_play[b, node]
-    for i in range(tree.gains.shape[1]):
-        seat = (player + i) % tree.gains.shape[1]
-        tree.seat_values[b, node, seat] = tree.seat_sums[b, node, seat] = values[i]
 
 
 @inlined
@@ -372,9 +363,7 @@ def finish_walk(tree, b, i, walks, j, answers, settings):
         return 0
     else:
         value = answers.values[j, 0] + gained(tree, b, leaf, settings)
-        if settings.seats:
-            set_seats(tree, b, leaf, answers.values[j])
-        expand(tree, b, leaf, answers.legal_masks[j], answers.priors[j], value, settings.prior_exponent)
+        expand(tree, b, leaf, answers, j, value, settings)
         evaluated = 1
     if settings.seats:
         backup_seats(tree, b, leaf, settings)

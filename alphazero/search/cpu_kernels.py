@@ -18,11 +18,11 @@ from numba.extending import intrinsic
 
 from alphazero.game.functions import plain
 from alphazero.game.kernels import DIE, Kernels, entry_point, inlined, kernel
-from alphazero.search.backup import finish_walk, set_seats
-from alphazero.search.expansion import expand, go_on
-from alphazero.search.roots import move_root, prepare_root, read_line, read_root
+from alphazero.search.backup import finish_walk
+from alphazero.search.expansion import go_on
+from alphazero.search.roots import begin_root, move_root, read_line, read_root
 from alphazero.search.selection import edges_of, walk
-from alphazero.search.tree import ROOT, UNVISITED, ZERO, LeafAnswers, Step, known_of
+from alphazero.search.tree import UNVISITED, ZERO, LeafAnswers, Step, known_of
 
 
 @intrinsic
@@ -115,20 +115,11 @@ def move_roots(tree, trees, actions, states, to_play, num_kept, new_index):
 
 
 @kernel
-def open_roots(tree, trees, answers, settings):
-    """Calls `backup.expand` for the root of every tree `trees[i]`, with row i of the answers."""
-    exponent = settings.root_prior_exponent
+def begin_roots(tree, trees, answers, budgets, seed, games, plies, settings):
+    """Calls `roots.begin_root` for every tree `trees[i]`; `budgets int32[n]`. The answers are for the pending roots."""
+    row = 0
     for i in range(len(trees)):
-        expand(tree, trees[i], ROOT, answers.legal_masks[i], answers.priors[i], answers.values[i, 0], exponent)
-        if settings.seats:
-            set_seats(tree, trees[i], ROOT, answers.values[i])
-
-
-@kernel
-def prepare_roots(tree, trees, budgets, seed, games, plies, settings):
-    """Calls `roots.prepare_root` for every tree `trees[i]`; `budgets int32[n]`."""
-    for i in range(len(trees)):
-        prepare_root(tree, trees[i], budgets[i], seed, games[i], plies[i], settings)
+        row += begin_root(tree, trees[i], answers, row, budgets[i], seed, games[i], plies[i], settings)
 
 
 @kernel

@@ -15,10 +15,10 @@ from numba import cuda
 
 from alphazero.game.functions import bound, with_callees
 from alphazero.game.kernels import BoundRules, Kernels, _advance_to_die, _to_canonical, _wins_by
-from alphazero.search.backup import finish_walk, set_seats
+from alphazero.search.backup import finish_walk
 from alphazero.search.cuda_memory import SIMULATED
-from alphazero.search.expansion import expand, go_on
-from alphazero.search.roots import move_root, prepare_root, read_root
+from alphazero.search.expansion import go_on
+from alphazero.search.roots import begin_root, move_root, read_root
 from alphazero.search.selection import walk
 from alphazero.search.tree import PENDING, ROOT, ZERO, Memory, Tree, make_arrays, room_of, rounded_product
 
@@ -219,17 +219,12 @@ def _move_roots(tree, buffers, count, num_kept):
             describe(tree.states[b, ROOT], i, buffers)
 
 
-def _prepare_roots(tree, buffers, count, seed, settings):
+def _begin_roots(tree, buffers, count, seed, settings):
     """Thread i opens the root of tree `trees[i]` if it is pending, and begins its search."""
     i = cuda.grid(1)
     if i < count:
-        b = buffers.trees[i]
-        if tree.proven[b, ROOT] == PENDING:
-            exponent = settings.root_prior_exponent
-            expand(tree, b, ROOT, buffers.legal_masks[i], buffers.priors[i], buffers.values[i, 0], exponent)
-            if settings.seats:
-                set_seats(tree, b, ROOT, buffers.values[i])
-        prepare_root(tree, b, buffers.budgets[i], seed, buffers.games[i], buffers.plies[i], settings)
+        budget, game, ply = buffers.budgets[i], buffers.games[i], buffers.plies[i]
+        begin_root(tree, buffers.trees[i], buffers, i, budget, seed, game, ply, settings)
 
 
 def _read_roots(tree, buffers, count, settings):
@@ -270,7 +265,7 @@ class CudaKernels:
         self.take_roots = kernel(_take_roots)
         self.expand_and_backup = kernel(_expand_and_backup)
         self.move_roots = kernel(_move_roots)
-        self.prepare_roots = kernel(_prepare_roots)
+        self.begin_roots = kernel(_begin_roots)
         self.read_roots = kernel(_read_roots)
 
 

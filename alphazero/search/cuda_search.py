@@ -80,7 +80,7 @@ class CudaSearch:
             self._cuda.move_roots(self.num_trees, stream, self.tree, buffers, count, self._num_kept)
             self._ask()
             self._cuda.take_roots(count, stream, self.tree, buffers, count, self.evaluate.sees_wins)
-            self._cuda.prepare_roots(count, stream, self.tree, buffers, count, self.seed, self._settings)
+            self._cuda.begin_roots(count, stream, self.tree, buffers, count, self.seed, self._settings)
         self._running = trees
         self._simulations_left = int(budgets.max(initial=0))
 

@@ -36,14 +36,26 @@ def end_of_edges(tree, b):
 
 
 @inlined
-def expand(tree, b, node, legal_mask, prior, value, exponent):
-    """Opens a node: the weights `prior float32[A]` of the legal actions are scaled to sum to 1.
+def set_seats(tree, b, node, values):
+    """Keeps the value `float32[S]` of a new node for each player; the first number is for the player to move there."""
+    player = tree.to_play[b, node]
+    for i in range(tree.gains.shape[1]):
+        seat = (player + i) % tree.gains.shape[1]
+        tree.seat_values[b, node, seat] = tree.seat_sums[b, node, seat] = values[i]
 
-    They are then raised to `exponent` (float64) and scaled to sum to 1 again. Where there is no room for the edges, the
-    node has none: walks end there, and its value stays that of its evaluation.
+
+@inlined
+def expand(tree, b, node, answers, i, value, settings):
+    """Opens a node by row `i` of the answers: the weights of the legal actions are scaled to sum to 1.
+
+    They are then raised to an exponent and scaled to sum to 1 again. Where there is no room for the edges, the node has
+    none: walks end there, and its value stays that of its evaluation.
     """
+    legal_mask, prior, exponent = answers.legal_masks[i], answers.priors[i], settings.prior_exponent
     if node == ROOT:
-        tree.next_edge[b] = end_of_edges(tree, b - 1)
+        tree.next_edge[b], exponent = end_of_edges(tree, b - 1), settings.root_prior_exponent
+    if settings.seats:
+        set_seats(tree, b, node, answers.values[i])
     first = end = tree.next_edge[b] & MOST
     total, unit, most = ZERO, ONE, end_of_edges(tree, b)
     for action in range(len(prior)):

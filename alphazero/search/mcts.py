@@ -234,7 +234,7 @@ class Search:
             raise ValueError(f"a budget of {budgets.max()} simulations exceeds the room for {config.num_simulations}")
         num_kept = config.num_nodes - config.num_simulations
         cpu_kernels.move_roots(tree, trees, actions, states, to_play, num_kept, self._new_index)
-        pending = trees[tree.proven[trees, 0] == PENDING]
+        pending, answers = trees[tree.proven[trees, 0] == PENDING], self._no_answers
         if len(pending):
             roots = tree.states[pending, 0]
             try:
@@ -249,8 +249,7 @@ class Search:
                 raise
             if allowed is not None:
                 answers = answers._replace(legal_masks=masks & allowed)
-            cpu_kernels.open_roots(tree, pending, answers, self._step.settings)
-        cpu_kernels.prepare_roots(tree, trees, budgets, self.seed, games, plies, self._step.settings)
+        cpu_kernels.begin_roots(tree, trees, answers, budgets, self.seed, games, plies, self._step.settings)
         self._look_ahead()
 
     def step(self) -> None:
@@ -346,6 +345,6 @@ def compile_roots() -> None:
     cpu_kernels.move_roots(
         tree, none, none, np.zeros((0, 1), np.uint64), np.zeros(0, np.int8), 1, np.zeros(2, np.int32)
     )
-    cpu_kernels.open_roots(tree, none, LeafAnswers(np.zeros((0, 1), bool), numbers, values), settings)
-    cpu_kernels.prepare_roots(tree, none, np.zeros(0, np.int32), 0, none, none, settings)
+    answers = LeafAnswers(np.zeros((0, 1), bool), numbers, values)
+    cpu_kernels.begin_roots(tree, none, answers, np.zeros(0, np.int32), 0, none, none, settings)
     cpu_kernels.read_roots(tree, none, settings, counts, numbers, numbers, values, none)

@@ -9,6 +9,7 @@ import numpy as np
 from alphazero.game.kernels import DIE, inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 from alphazero.search.backup import seat_mean
+from alphazero.search.expansion import expand
 from alphazero.search.selection import complete_q, edges_of, gumbel_score, spread_out
 from alphazero.search.tree import (
     BETWEEN,
@@ -107,13 +108,16 @@ def move_root(tree, b, action, state, to_play, num_kept, new_index):
 
 
 @inlined
-def prepare_root(tree, b, budget, seed, game, ply, settings):
-    """Sets the budget of the next search in tree `b`, and the root's priors for it.
+def begin_root(tree, b, answers, row, budget, seed, game, ply, settings):
+    """Begins a search in tree `b`. If its root is pending, a row of the answers opens it first; returns whether it was.
 
-    P(s, a), made to sum to 1, is mixed with Dirichlet noise by `noise_fraction`; the noise's concentration is
-    `noise_total` over the number of legal actions (as in KataGo, Wu 2019).
-    Sequential halving without Gumbel variates breaks ties at random.
+    The search has priors of its own for the root: P(s, a), made to sum to 1, is mixed with Dirichlet noise by
+    `noise_fraction`; the noise's concentration is `noise_total` over the number of legal actions (as in KataGo, Wu
+    2019). Sequential halving without Gumbel variates breaks ties at random.
     """
+    pending = tree.proven[b, ROOT] == PENDING
+    if pending:
+        expand(tree, b, ROOT, answers, row, answers.values[row, 0], settings)
     tree.budget[b] = tree.remaining[b] = budget
     tree.lowest[b], tree.highest[b] = np.float32(np.inf), np.float32(-np.inf)
     noise_fraction, allowed = settings.noise_fraction, tree.num_edges[b, ROOT]
@@ -149,6 +153,7 @@ def prepare_root(tree, b, budget, seed, game, ply, settings):
         tree.root_gumbel[b, i] = np.float32(draw)
         if tree.visits[edge] > 0:
             tree.visited_prior[b, ROOT] += target[i]
+    return pending
 
 
 @inlined

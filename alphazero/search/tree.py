@@ -53,7 +53,7 @@ class Tree(NamedTuple):
     node_value: Annotated[np.ndarray, "float32[B, N]"]  # the sum of those N(s) values, for the player to move
     visited_prior: Annotated[np.ndarray, "float32[B, N]"]  # the sum of P(s, a) over the visited actions
     parent: Annotated[np.ndarray, "int32[B, N]"]
-    num_edges: Annotated[np.ndarray, "int32[B, N]"]  # 0: nobody is to move, or there was no room: see `backup.expand`
+    num_edges: Annotated[np.ndarray, "int32[B, N]"]  # 0: nobody is to move, or no room: see `expansion.expand`
     first_edge: Annotated[np.ndarray, "int64[B, N]"]
     edge: Annotated[np.ndarray, "int64[B, N]"]  # the parent's edge that leads here
     in_flight: Annotated[np.ndarray, "int32[B, N]"]  # walks under way through here, with several leaves per step

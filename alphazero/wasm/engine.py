@@ -19,10 +19,9 @@ from alphazero.errors import GameError
 from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
 from alphazero.game.kernels import DIE, Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
-from alphazero.search.backup import finish_walk, seat_mean, set_seats
-from alphazero.search.expansion import expand
+from alphazero.search.backup import finish_walk, seat_mean
 from alphazero.search.mcts import QUIET, SearchConfig
-from alphazero.search.roots import find_edge, move_root, prepare_root, read_line, read_root
+from alphazero.search.roots import begin_root, find_edge, move_root, read_line, read_root
 from alphazero.search.selection import edges_of, walk
 from alphazero.search.tree import (
     BETWEEN,
@@ -133,11 +132,8 @@ def open_tree(simulations, seed, ply):
     move_root(one_tree, 0, -1, own.root, page().to_play[0], 0, own.new_index)
     legal(own.root, given.legal_masks[0])
     evaluate(own.root, given.legal_masks[0], given.priors[0], given.values[0])
-    if HAS_SEATS:
-        set_seats(one_tree, 0, ROOT, given.values[0])
-    weights, value = given.priors[0], given.values[0, 0]
-    expand(one_tree, 0, ROOT, given.legal_masks[0], weights, value, settings().root_prior_exponent)
-    prepare_root(one_tree, 0, np.int32(min(simulations, len(own.new_index) - 1)), seed, seed, ply, settings())
+    budget = np.int32(min(simulations, len(own.new_index) - 1))
+    begin_root(one_tree, 0, given, 0, budget, seed, seed, ply, settings())
 
 
 def _begin(simulations):

@@ -64,7 +64,7 @@ buffers, settings = make_buffers(kernels, 6, 15, 3, HOST), SearchConfig(leaves_p
 arguments = {
     "select": (settings,), "advance": make_dice_buffers(kernels, tree, HOST),
     "expand_and_backup": (settings,), "move_roots": (5, 10),
-    "prepare_roots": (5, 7, settings), "read_roots": (5, settings), "take_leaves": (True,), "take_roots": (5, True),
+    "begin_roots": (5, 7, settings), "read_roots": (5, settings), "take_leaves": (True,), "take_roots": (5, True),
 }
 for name, others in arguments.items():
     (dispatcher,) = (cell.cell_contents for cell in getattr(of_game, name).__closure__)

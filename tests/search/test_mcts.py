@@ -191,7 +191,7 @@ def test_compiled_code_is_plain_python(game, name, monkeypatch):
     kernels = Kernels(game)
     for kernel in (kernels.find_movers, kernels.describe, kernels.advance):
         kernel._run = np.errstate(over="ignore", divide="ignore")(plain(kernel.compiled))
-    for kernel_name in ("simulate", "move_roots", "open_roots", "prepare_roots", "read_roots"):
+    for kernel_name in ("simulate", "move_roots", "begin_roots", "read_roots"):
         as_python = plain(getattr(cpu_kernels, kernel_name))
         assert not hasattr(as_python, "py_func")
         monkeypatch.setattr(cpu_kernels, kernel_name, np.errstate(over="ignore", divide="ignore")(as_python))

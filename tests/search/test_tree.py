@@ -18,6 +18,8 @@ from alphazero.search import tree as search_tree
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.tree import (
     EDGE,
+    PENDING,
+    KernelSettings,
     LeafAnswers,
     Tree,
     bytes_of_simulation,
@@ -216,19 +218,27 @@ def set_edges(tree: Tree, **rows: Sequence[float]) -> None:
 
 def opened_roots(priors: np.ndarray, count: int = 1) -> Tree:
     """`count` trees of which only the root is open, with these weights; a weight below 0 is an illegal action."""
-    tree = make_tree(count, 2, len(priors), 1)
-    everyone = np.arange(count)
     rows = np.repeat(np.asarray(priors, F)[None], count, axis=0)
-    cpu_kernels.open_roots(tree, everyone, LeafAnswers(rows >= 0, rows, np.zeros((count, 1), F)), SETTINGS)
+    return opened(rows >= 0, rows)
+
+
+def opened(masks: np.ndarray, weights: np.ndarray, settings: KernelSettings = SETTINGS) -> Tree:
+    """Trees of which only the root is open, with a row of the weights and legal actions each."""
+    tree = make_tree(len(masks), 2, masks.shape[1], 1)
+    tree.proven[:] = PENDING
+    begin(tree, LeafAnswers(masks, weights, np.zeros((len(masks), 1), F)), settings)
     return tree
 
 
-def prepare(tree, seed=0, first_game=0, ply=0, fraction=0.0, total=10.0, use_gumbel=False):
-    count = len(tree.size)
-    everyone = np.arange(count)
+def begin(tree: Tree, answers: LeafAnswers, settings: KernelSettings, seed=0, first_game=0, ply=0) -> None:
+    count, everyone = len(tree.size), np.arange(len(tree.size))
+    plies, budgets = np.full(count, ply), np.ones(count, np.int32)
+    cpu_kernels.begin_roots(tree, everyone, answers, budgets, seed, first_game + everyone, plies, settings)
+
+
+def prepare(tree, fraction=0.0, total=10.0, use_gumbel=False, **key):
     settings = SETTINGS._replace(noise_fraction=F(fraction), noise_total=total, draws_gumbel=use_gumbel)
-    budgets = np.ones(count, np.int32)
-    cpu_kernels.prepare_roots(tree, everyone, budgets, seed, first_game + everyone, np.full(count, ply), settings)
+    begin(tree, LeafAnswers(np.zeros((0, 1), bool), np.zeros((0, 1), F), np.zeros((0, 1), F)), settings, **key)
     return dense(tree).root_prior
 
 
@@ -366,13 +376,8 @@ def test_weights_of_any_size_become_priors(size):
 @pytest.mark.parametrize(("exponent", "expected"), [(1.0, [0.8, 0.2]), (0.5, [2 / 3, 1 / 3]), (2.0, [16 / 17, 1 / 17])])
 def test_priors_are_raised_by_hand(exponent, expected):
     """Weights 4 and 1: their roots are 2 and 1, their squares 16 and 1."""
-    tree = make_tree(1, 2, 3, 1)
     masks, weights = np.array([[True, False, True]]), np.array([[4, 7, 1]], F)
-    answers, settings = (
-        LeafAnswers(masks, weights, np.zeros((1, 1), F)),
-        SETTINGS._replace(root_prior_exponent=exponent),
-    )
-    cpu_kernels.open_roots(tree, np.arange(1), answers, settings)
+    tree = opened(masks, weights, SETTINGS._replace(root_prior_exponent=exponent))
     assert unpacked(tree.action[edges_below(tree, 0, 0)])[0].tolist() == [0, 2]
     assert tree.prior[edges_below(tree, 0, 0)] == pytest.approx(expected)
 
@@ -383,9 +388,7 @@ def test_the_memory_of_a_node_by_hand():
 
 
 def test_no_mass_on_legal_actions_makes_them_equal():
-    tree = make_tree(2, 2, 3, 1)
     masks = np.array([[True, False, True], [True, False, True]])
-    answers = LeafAnswers(masks, np.array([[0, 1, 0], [1, 1000, 3]], F), np.zeros((2, 1), F))
-    cpu_kernels.open_roots(tree, np.arange(2), answers, SETTINGS)
+    tree = opened(masks, np.array([[0, 1, 0], [1, 1000, 3]], F))
     assert tree.prior[edges_below(tree, 0, 0)] == pytest.approx([0.5, 0.5])
     assert tree.prior[edges_below(tree, 1, 0)] == pytest.approx([0.25, 0.75])  # the illegal one has no say

@@ -75,7 +75,7 @@ with showing(sys.argv[2] == "yes"):
         az.search(position, uniform, simulations=4)
 # what another process compiles ahead is for the arguments that the search has
 mcts.compile_roots()
-for kernel in cpu_kernels.move_roots, cpu_kernels.open_roots, cpu_kernels.prepare_roots, cpu_kernels.read_roots:
+for kernel in cpu_kernels.move_roots, cpu_kernels.begin_roots, cpu_kernels.read_roots:
     assert len(kernel.signatures) == 1, kernel
 """
 
