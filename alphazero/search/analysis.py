@@ -350,4 +350,4 @@ def _forced_line(tree: Tree, node: int, plies: np.ndarray) -> list[int]:
 def _best_line(tree: Tree, node: int) -> list[int]:
     """The expected play from `node` to the end of the tree: wins before losses, then the most visited action."""
     line = np.empty(int(tree.size[0]), np.int32)
-    return line[: cpu_kernels.read_line_below(tree, 0, node, line)].tolist()
+    return line[: cpu_kernels.read_line(tree, 0, node, line)].tolist()

@@ -66,18 +66,25 @@ def weigh_outcomes(tree, b, node):
 
 
 @inlined
+def most_visited(tree, b, node):
+    """The edge of a node that has most visits, of several the one of highest value; one has been visited."""
+    best, most = -1, 0
+    for edge in edges_of(tree, b, node):
+        visits = tree.visits[edge]
+        if visits > most or (visits == most and visits > 0 and tree.q[edge] > tree.q[best]):
+            best, most = edge, visits
+    return best
+
+
+@inlined
 def weigh_actions(tree, b, node):
     """The mean of the node's evaluation and of the visits of the action that has most of them, or that of a lone throw.
 
     A game with dice has many plies of one player in a row, and the visits of worse actions at each of them would pull
     the value of the first one down.
     """
-    best, most = ZERO, 0
-    for edge in edges_of(tree, b, node):
-        visits = tree.visits[edge]
-        if visits > most or (visits == most and visits > 0 and tree.q[edge] > best):
-            best, most = tree.q[edge], visits
-    best = max(min(best, ONE), -ONE)
+    edge = most_visited(tree, b, node)
+    best, most = max(min(tree.q[edge], ONE), -ONE), tree.visits[edge]
     if only_throws(tree, b, node):
         return best
     return (tree.raw_value[b, node] + rounded_product(np.float32(most), best)) / np.float32(1 + most)
@@ -208,11 +215,7 @@ def settle_seats(tree, b, node, player):
 @inlined
 def weigh_seats(tree, b, node, player):
     """`weigh_outcomes` or `weigh_actions` for each player: `gains` becomes what the sums of the node have grown by."""
-    best, most = -1, 0
-    for edge in edges_of(tree, b, node):
-        visits = tree.visits[edge]
-        if visits > most or (visits == most and visits > 0 and tree.q[edge] > tree.q[best]):
-            best, most = edge, visits
+    best = most_visited(tree, b, node)
     above = tree.parent[b, node]
     thrown = player >= DIE and node != ROOT and only_throws(tree, b, above)
     for seat in range(tree.gains.shape[1]):
@@ -228,8 +231,8 @@ def weigh_seats(tree, b, node, player):
             total, mass = seat_mean(tree, b, tree.child[best], seat), ONE
         else:
             mean = seat_mean(tree, b, tree.child[best], seat)
-            total = tree.seat_values[b, node, seat] + rounded_product(np.float32(most), mean)
-            mass = np.float32(1 + most)
+            total = tree.seat_values[b, node, seat] + rounded_product(np.float32(tree.visits[best]), mean)
+            mass = np.float32(1 + tree.visits[best])
         set_mean(tree, b, node, seat, total / mass)
 
 

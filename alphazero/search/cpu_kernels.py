@@ -20,9 +20,9 @@ from alphazero.game.functions import plain
 from alphazero.game.kernels import DIE, Kernels, entry_point, inlined, kernel
 from alphazero.search.backup import finish_walk
 from alphazero.search.expansion import go_on
-from alphazero.search.roots import begin_root, move_root, read_line, read_root
+from alphazero.search.roots import begin_root, move_root, read_root
 from alphazero.search.selection import edges_of, walk
-from alphazero.search.tree import UNVISITED, ZERO, LeafAnswers, Step, known_of
+from alphazero.search.tree import UNPROVEN, UNVISITED, ZERO, LeafAnswers, Step, action_of, known_of
 
 
 @intrinsic
@@ -43,24 +43,19 @@ def call_at(typing_context, address, arguments):  # type: ignore[no-untyped-def]
 
 
 @inlined
-def leaves_of(step):
-    """The arguments of `game.kernels._advance` for the walks of a step."""
+def leaves_of(step, first, end, count):
+    """The arguments of `game.kernels._advance` for some walks of a step; `count` leaves were packed before."""
     walks = step.walks
     return (
-        step.states, step.to_play, walks.parents, walks.actions, walks.children, walks.terminal, walks.results,
-        step.leaf_states, step.leaf_masks,
+        step.states, step.to_play, walks.parents[first:end], walks.actions[first:end], walks.children[first:end],
+        walks.terminal[first:end], walks.results[first:end], step.leaf_states[count:], step.leaf_masks[count:],
     )  # fmt: skip
 
 
 @inlined
 def leaves_with_dice(step, first, end, count):
-    """The arguments of `game.kernels._advance_to_die` for some walks of a step; `count` leaves were packed before."""
-    walks = step.walks
-    return (
-        step.states, step.to_play, walks.parents[first:end], walks.actions[first:end], walks.children[first:end],
-        walks.terminal[first:end], walks.results[first:end], step.leaf_states[count:], step.leaf_masks[count:],
-        walks.chances[first:end], step.probabilities,
-    )  # fmt: skip
+    """Those of `game.kernels._advance_to_die`."""
+    return (*leaves_of(step, first, end, count), step.walks.chances[first:end], step.probabilities)
 
 
 @kernel
@@ -85,7 +80,7 @@ def simulate(step, answers, begin, advance):
                 if walks.chances[b, 0] == ZERO:
                     break
                 go_on(tree, b, b, walks)
-    return count if settings.dice or advance == 0 else call_at(advance, leaves_of(step))
+    return count if settings.dice or advance == 0 else call_at(advance, leaves_of(step, 0, len(walks.parents), 0))
 
 
 def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[Step, LeafAnswers, bool], int]:
@@ -94,9 +89,10 @@ def simulation(kernels: Kernels, step: Step, answers: LeafAnswers) -> Callable[[
     Those are packed into `step.leaf_states` and `step.leaf_masks`, which without dice may be the memory of
     `answers.legal_masks`.
     """
-    leaves, advance = plain(leaves_of), kernels.advance
+    leaves, advance = leaves_of, kernels.advance
     if step.settings.dice:
-        leaves, advance = partial(plain(leaves_with_dice), first=0, end=None, count=0), kernels.advance_to_die
+        leaves, advance = leaves_with_dice, kernels.advance_to_die
+    leaves = partial(plain(leaves), first=0, end=None, count=0)
     address = advance.address(*leaves(step))
     enter = entry_point(simulate, step, answers, True, address)
 
@@ -134,9 +130,29 @@ def read_roots(tree, trees, settings, visit_counts, policies, qs, values, action
 
 
 @kernel
-def read_line_below(tree, b, node, line):
-    """Calls `roots.read_line` for one tree."""
-    return read_line(tree, b, node, line)
+def read_line(tree, b, node, line):
+    """Writes the expected play from `node` to the end of the tree into `line int32[n]`; returns its length.
+
+    At each node that is a proven win before a proven loss, then the most visited action.
+    """
+    length = 0
+    while length < len(line) and node != UNVISITED:
+        if tree.node_visits[b, node] <= ZERO:  # the game is over: the rest of the row holds older numbers
+            break
+        if tree.to_play[b, node] >= DIE:  # nobody chooses there
+            break
+        best, best_worth, best_visits = -1, 0, 0
+        for edge in edges_of(tree, b, node):
+            visits, proven = tree.visits[edge], known_of(tree, edge)
+            worth = 0 if proven == UNPROVEN else proven
+            if visits > 0 and (best == -1 or worth > best_worth or (worth == best_worth and visits > best_visits)):
+                best, best_worth, best_visits = edge, worth, visits
+        if best == -1:
+            break
+        line[length] = action_of(tree, best)
+        length += 1
+        node = tree.child[best]
+    return length
 
 
 @kernel

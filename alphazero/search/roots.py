@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from alphazero.game.kernels import DIE, inlined
+from alphazero.game.kernels import inlined
 from alphazero.game.randomness import ROOT_GUMBEL, ROOT_NOISE, combine, gamma, gumbel, make_key, uniform
 from alphazero.search.backup import seat_mean
 from alphazero.search.expansion import expand
@@ -221,19 +221,6 @@ def gumbel_policy(prior, visits, q, noise, settings, policy):
 
 
 @inlined
-def improved_value(policy, q):
-    """The value of the improved policy (Danihelka et al. 2022): sum of policy(a) Q(s, a), for the player to move.
-
-    `policy float32[A]` sums to 1, and `q float32[A]` is completed; it may be anything where the policy is 0.
-    """
-    value = 0.0
-    for action in range(len(policy)):
-        if policy[action] > ZERO:
-            value += np.float64(policy[action]) * np.float64(q[action])
-    return np.float32(value)
-
-
-@inlined
 def read_root(tree, b, settings, visit_counts, policy, q, values):
     """Reads a search; returns the best action.
 
@@ -255,8 +242,13 @@ def read_root(tree, b, settings, visit_counts, policy, q, values):
         best = gumbel_policy(prior, visits, q, tree.root_gumbel[b], settings, policy)
         if settings.alone:  # the values themselves again
             complete_q(tree, b, prior, q)
-        # halving first visits bad actions as often as good ones, so the mean of all visits misleads
-        value = improved_value(policy, q)
+        # halving first visits bad actions as often as good ones, so the mean of all visits misleads: the value is that
+        # of the improved policy, the sum of policy(a) Q(s, a)
+        total = 0.0
+        for i in range(count):
+            if policy[i] > ZERO:
+                total += np.float64(policy[i]) * np.float64(q[i])
+        value = np.float32(total)
     else:
         best = visit_policy(prior, visits, policy)
     if settings.alone:  # with the points along the way a sum may be a little larger
@@ -310,29 +302,3 @@ def read_seats(tree, b, settings, policy, values):
             values[i] = total / mass
         else:
             values[i] = seat_mean(tree, b, ROOT, seat)
-
-
-@inlined
-def read_line(tree, b, node, line):
-    """Writes the expected play from `node` to the end of the tree into `line int32[n]`; returns its length.
-
-    At each node that is a proven win before a proven loss, then the most visited action.
-    """
-    length = 0
-    while length < len(line) and node != UNVISITED:
-        if tree.node_visits[b, node] <= ZERO:  # the game is over: the rest of the row holds older numbers
-            break
-        if tree.to_play[b, node] >= DIE:  # nobody chooses there
-            break
-        best, best_worth, best_visits = -1, 0, 0
-        for edge in edges_of(tree, b, node):
-            visits, proven = tree.visits[edge], known_of(tree, edge)
-            worth = 0 if proven == UNPROVEN else proven
-            if visits > 0 and (best == -1 or worth > best_worth or (worth == best_worth and visits > best_visits)):
-                best, best_worth, best_visits = edge, worth, visits
-        if best == -1:
-            break
-        line[length] = action_of(tree, best)
-        length += 1
-        node = tree.child[best]
-    return length

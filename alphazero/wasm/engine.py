@@ -20,8 +20,9 @@ from alphazero.game import Game
 from alphazero.game.functions import bound, rebuilt, rule_functions
 from alphazero.game.kernels import DIE, Kernels, _advance, _advance_to_die, _to_canonical, _wins_by, reason_of
 from alphazero.search.backup import finish_walk, seat_mean
+from alphazero.search.cpu_kernels import read_line
 from alphazero.search.mcts import QUIET, SearchConfig
-from alphazero.search.roots import begin_root, find_edge, move_root, read_line, read_root
+from alphazero.search.roots import begin_root, find_edge, move_root, read_root
 from alphazero.search.selection import edges_of, walk
 from alphazero.search.tree import (
     BETWEEN,

@@ -200,7 +200,7 @@ MUTATIONS = [
         ("weigh_actions",
          instead("return ... / np.float32(1 + most)", "return tree.node_value[b, node] / tree.node_visits[b, node]"),
          "test_pig_to_twenty_is_worth_what_the_solver_says"),
-        ("weigh_actions", instead("visits > most or ...", "visits > most"),
+        ("most_visited", instead("visits > most or ...", "visits > most"),
          "test_the_search_is_the_plain_one_node_by_node_alone_and_among_others[points-puct]"),
         ("settle_die", instead("return UNPROVEN", "return known"), "test_a_die_is_not_proven_by_its_first_outcome"),
     ),
