@@ -15,7 +15,7 @@ import numpy as np
 
 from alphazero.errors import EvaluationError, NetError, quote
 from alphazero.game import Game
-from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, entry_point, kernel, of_fixed_types
+from alphazero.game.kernels import Kernels, _to_canonical, _wins_by, kernel, of_fixed_types
 from alphazero.game.randomness import combine
 from alphazero.game.rules import room_for_pairs, shown_words
 from alphazero.nets.neural_net import NeuralNet
@@ -122,7 +122,7 @@ class Evaluator:
                     lambda row: self.kernels.canonical(asked[row : row + 1])[0][0],
                 )  # fmt: skip
                 answers = found[0], found[1].reshape(num_asked, -1)
-            self._take(*answers, masks, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
+            _take(*answers, masks, count, num_misses, self.cache, self._batch, self._permutations, priors, values)
         except BaseException:
             self.clear()  # this batch's entries have no answers
             raise
@@ -136,14 +136,6 @@ class Evaluator:
             self.kernels.start_states(1), np.empty((1, game.num_actions), bool), 0, *self._fixed, self._batch,
             np.empty((1, *game.observation_shape), np.float32), np.empty((1, game.num_actions), bool),
         )  # fmt: skip
-
-    @functools.cached_property
-    def _take(self) -> Callable[..., None]:
-        priors, values = (np.empty((1, self._sizes[size]), np.float32) for size in "AV")
-        masks = np.empty(priors.shape, bool)
-        return entry_point(
-            take_answers, priors, values, masks, 0, 0, self.cache, self._batch, self._permutations, priors, values
-        )
 
 
 class CheckedFunction:
@@ -344,3 +336,6 @@ def take_answers(asked_priors, asked_values, masks, count, num_misses, cache, ba
         else:
             for action in range(priors.shape[1]):
                 priors[i, permutations[symmetry, action]] = answers[row, action]
+
+
+_take = of_fixed_types(take_answers)

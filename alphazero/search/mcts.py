@@ -103,12 +103,6 @@ class SearchConfig:
             noise_total=float(self.noise_total),
             draws_gumbel=halves and self.noise_fraction > 0,
             prove=self.prove,
-            dice=None,
-            alone=None,
-            seats=None,
-            lots=None,
-            points_word=-1,
-            value_of_point=np.float32(0.0),
         )
 
     def settings_for(self, game: Game, by_chance: bool = False) -> KernelSettings:

@@ -78,7 +78,7 @@ class Tree(NamedTuple):
 
 
 class KernelSettings(NamedTuple):
-    """The settings of a search as its kernels take them; made by `SearchConfig.kernel_settings` for a game."""
+    """The settings of a search as its kernels take them; made by `SearchConfig.settings_for` a game."""
 
     leaves_per_step: int
     c_puct: np.float32
@@ -93,12 +93,12 @@ class KernelSettings(NamedTuple):
     draws_gumbel: bool
     prove: bool
     # None in place of False: of such a type, and the compiled code has no branch for it
-    dice: bool | None  # the game has some
-    alone: bool | None  # it is for one: values have no natural scale, and are those of the points from the root on
-    seats: bool | None  # it is for more than two: see `Tree.seat_values`
-    lots: bool | None  # there players draw lots among equal actions, see `backup.weigh_equals`; else the mean of visits
-    points_word: int  # of the states, or -1: see `Game`
-    value_of_point: np.float32
+    dice: bool | None = None  # the game has some
+    alone: bool | None = None  # it is for one: values have no natural scale, and are of the points from the root on
+    seats: bool | None = None  # it is for more than two: see `Tree.seat_values`
+    lots: bool | None = None  # there players draw lots among equal actions: see `backup.weigh_equals`
+    points_word: int = -1  # of the states, or -1: see `Game`
+    value_of_point: np.float32 = ZERO
 
 
 class Walks(NamedTuple):

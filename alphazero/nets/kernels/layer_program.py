@@ -30,10 +30,6 @@ NO_ACTIVATION, RELU, TANH = range(3)
 ACTIVATIONS = {"relu": RELU, "tanh": TANH}
 
 
-class UnknownOperation(NetError):
-    """The network has an operation that no layer does."""
-
-
 @dataclass(frozen=True)
 class Rows:
     """A tensor of one position: a row of channels for each cell."""
@@ -107,7 +103,7 @@ observation, and the shape of its result, or of the first one, with the batch of
 @torch.inference_mode(False)  # in which torch has whole operations for several of ours
 @torch.no_grad()
 def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
-    """The layers of a module on the processor, for observations of that shape; raises UnknownOperation."""
+    """The layers of a module on the processor, for observations of that shape; raises NetError if there are none."""
     observation = torch.zeros(1, *shape)
     operations = list[_Operation]()
     # with the tensors, so that no other gets the number of one
@@ -127,12 +123,12 @@ def layers_of(module: nn.Module, shape: tuple[int, int, int]) -> LayerProgram:
     with Watch(note):
         outputs = [value_of(output) for output in forward(module, observation)]
     if not all(isinstance(output, _Value) for output in outputs):
-        raise UnknownOperation("its policy or its value is the same in every position")
+        raise NetError("its policy or its value is the same in every position")
     return _LayerWriter(operations, outputs).program(shape)
 
 
 def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
-    """Raises UnknownOperation unless the layers answer as the module does, which may compute outside of torch."""
+    """Raises NetError unless the layers answer as the module does, which may compute outside of torch."""
 
     def answer(module: nn.Module, observations: np.ndarray) -> Answers:
         logits, values = zip(*map(layers_of(module, shape).answer, observations), strict=True)
@@ -140,7 +136,7 @@ def check_layers(module: nn.Module, shape: tuple[int, int, int]) -> None:
         return np.stack(logits), rows[:, 0] if rows.shape[1] == 1 else rows
 
     if not answers_as(module, shape, answer):
-        raise UnknownOperation("it computes something outside of torch, or at random")
+        raise NetError("it computes something outside of torch, or at random")
 
 
 class _LayerWriter:
@@ -277,8 +273,8 @@ def _by_channel(numbers: Any, x: Rows) -> Tensor:
     return whole[:, 0]
 
 
-def _unknown(name: str) -> UnknownOperation:
-    return UnknownOperation(
+def _unknown(name: str) -> NetError:
+    return NetError(
         f"it has the operation {name}, and only convolutions, linear layers, batch norms, additions, relu and tanh "
         "are known"
     )
