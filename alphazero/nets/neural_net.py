@@ -236,7 +236,8 @@ class CudaEvaluator(ABC):
     net: NeuralNet
     """The network itself, for trees on the processor."""
     sees_wins = False
-    """True: the search replaces the evaluations of positions that the mover wins at once, as `Evaluator` does."""
+    """True: in a game for two, the search replaces the evaluations of positions that the mover wins at once, as
+    `Evaluator` does."""
 
     @abstractmethod
     def __call__(self, planes: Any, legal_masks: Any, priors: Any, values: Any) -> None:

@@ -29,6 +29,7 @@ class CudaSearch:
         self._cuda = cuda_kernels(kernels.rules)
         self._memory = open_cuda()
         self.num_trees, self._num_kept = num_trees, config.num_nodes - config.num_simulations
+        self._sees_wins = evaluate.sees_wins and kernels.game.num_players == 2
         self._running = np.zeros(0, np.int64)
         self._simulations_left = 0
         settings = config.settings_for(kernels.game)
@@ -79,7 +80,7 @@ class CudaSearch:
                 self._memory.write(array, rows, stream)
             self._cuda.move_roots(self.num_trees, stream, self.tree, buffers, count, self._num_kept)
             self._ask()
-            self._cuda.take_roots(count, stream, self.tree, buffers, count, self.evaluate.sees_wins)
+            self._cuda.take_roots(count, stream, self.tree, buffers, count, self._sees_wins)
             self._cuda.begin_roots(count, stream, self.tree, buffers, count, self.seed, self._settings)
         self._running = trees
         self._simulations_left = int(budgets.max(initial=0))
@@ -130,7 +131,7 @@ class CudaSearch:
             self._cuda.select(self.num_trees, stream, tree, buffers, settings)
             self._cuda.advance(num_walks, stream, tree, buffers, *self._dice)
             self._ask()
-            self._cuda.take_leaves(num_walks, stream, tree, buffers, self.evaluate.sees_wins)
+            self._cuda.take_leaves(num_walks, stream, tree, buffers, self._sees_wins)
             self._cuda.expand_and_backup(self.num_trees, stream, tree, buffers, settings)
 
     def _ask(self) -> None:

@@ -204,7 +204,7 @@ def self_play_differences(name: str) -> list[str]:
     planted, config = Planted(kernels), SelfPlayConfig(random_plies=2, temperature_plies=3)
     network: Any = SimpleNamespace(evaluate=planted.answers)
     evaluate, settings = PlantedOnCuda(planted), replace(BASE, num_simulations=4, gumbel_actions=4)
-    evaluate.sees_wins = not kernels.game.value_shape
+    evaluate.sees_wins = True
     here = SelfPlay(kernels, config, settings, Evaluator(kernels, network, 0, sees_wins=True), 2, SEED)
     on_cuda = SelfPlay(kernels, config, settings, evaluate, 2, SEED)
     assert isinstance(on_cuda.search, CudaSearch)

@@ -78,6 +78,12 @@ class Climb(Game):
     rules = Rules(init, legal, step, is_terminal, terminal_value, observe, chance=chance, settle=settle)
 
 
+class Steep(Climb):
+    """The best result comes with the first points."""
+
+    name, score = "steep", Score(0, 2.0)
+
+
 CLIMB = Climb()
 
 

@@ -24,7 +24,10 @@ CHECK = Path(__file__).parent / "cuda_search_check.py"
 ROOT = CHECK.parents[2]
 
 
-DICE = [f"tests.search.{name}" for name in ("dice_games:PointsRace", "dice_games:SaysOne", "test_dice:Race")]
+DICE = [
+    f"tests.search.{name}"
+    for name in ("dice_games:PointsRace", "dice_games:SaysOne", "test_dice:Race", "test_alone:Steep")
+]
 QUICK = ["tictactoe", *DICE[:2]]
 """In CI: games so short that their self-play is compared as well; games with passes and a swap are slow ones."""
 GAMES = [*sorted(registry.NAMES), *DICE]
