@@ -102,8 +102,7 @@ def enlarge_net(
     >>> az.load_net("start.safetensors", "go7").card["game"]
     'go7'
     """
-    from alphazero.nets.larger_board import enlarge  # these import torch
-    from alphazero.nets.resnet import ResNet, make_net
+    from alphazero.nets.resnet import ResNet, enlarge, make_net  # these import torch
     from alphazero.nets.torch_net import TorchNet
 
     old, new = registry.of(small).game, registry.of(large).game

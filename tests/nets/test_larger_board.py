@@ -8,8 +8,7 @@ from torch import nn
 import alphazero as az
 from alphazero.catalogue import registry
 from alphazero.errors import NetError
-from alphazero.nets.larger_board import places_of
-from alphazero.nets.resnet import ResNet
+from alphazero.nets.resnet import ResNet, places_of
 from alphazero.nets.torch_net import TorchNet
 
 
