@@ -5,18 +5,17 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib.metadata
-import math
 import os
 import platform
 import shutil
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch.utils.benchmark import Timer
 
 from alphazero._version import __version__
 from alphazero.catalogue import registry
@@ -161,13 +160,8 @@ def _speed() -> Section:
 
     calls: dict[str, Callable[[], Any]] = {product: lambda: matrix @ matrix}
     calls |= {name: functools.partial(net.evaluate, planes, masks) for name, net in nets.items()}
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        with torch.inference_mode():
-            seconds = _best_times(calls)
-    finally:
-        torch.set_num_threads(before)
+    with torch.inference_mode():
+        seconds = _best_times(calls)
     reference = 2 * PRODUCT**3 / seconds[product]
     section.add(product, f"{reference / 1e9:,.0f} GFLOP/s, for comparison")
     for name, net in nets.items():
@@ -183,15 +177,10 @@ def _speed() -> Section:
 
 
 def _best_times(calls: dict[str, Callable[[], Any]]) -> dict[str, float]:
-    """Seconds of one call of each, the best turn's mean."""
-    best = dict.fromkeys(calls, math.inf)
-    for call in calls.values():
-        call()  # the first one prepares
-    for _ in range(TURNS):
-        for name, call in calls.items():
-            count, begin = 0, time.perf_counter()
-            while time.perf_counter() - begin < SECONDS or count < 3:
-                call()
-                count += 1
-            best[name] = min(best[name], (time.perf_counter() - begin) / count)
-    return best
+    """Seconds of one call of each on one thread, the best turn's mean."""
+    timers = {name: Timer("call()", globals={"call": call}) for name, call in calls.items()}  # they take one thread
+    turns = [
+        {name: timer.blocked_autorange(min_run_time=SECONDS).mean for name, timer in timers.items()}
+        for _ in range(TURNS)
+    ]
+    return {name: min(turn[name] for turn in turns) for name in calls}
