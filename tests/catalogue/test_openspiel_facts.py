@@ -52,7 +52,7 @@ def test_where_openspiels_limit_fits_a_game_has_one_ply_more_and_no_more_than_ou
 
 
 def test_a_game_that_goes_on_after_all_is_cut_and_that_is_said(monkeypatch, caplog):
-    openspiel._say.cache_clear()
+    openspiel.warn_once.cache_clear()
     monkeypatch.setattr(openspiel.texts, "longest_game", lambda game, most: 0)
     caplog.set_level("INFO")
     game = registry.load("openspiel:dots_and_boxes(num_rows=3,num_cols=1)").game

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.catalogue.adapters import openspiel_texts as texts
-from alphazero.errors import GameError, UnknownName, quote, shorten
+from alphazero.errors import GameError, UnknownName, quote, shorten, warn_once
 from alphazero.game.board import Board, Piece
 from alphazero.game.game import Game, Position
 from alphazero.game.python_game import PythonGame
@@ -28,7 +28,8 @@ from alphazero.game.reading.gtp_words import GtpWords
 from alphazero.game.rules import Score
 from alphazero.game.spec import GameSpec
 
-logger = logging.getLogger(__name__)
+_say = functools.cache(logging.getLogger(__name__).info)
+"""Logs a sentence, once."""
 
 PREFIX = "openspiel:"
 MOST_PLAYERS = 8
@@ -118,7 +119,7 @@ class OpenSpielGame(PythonGame):
         if found and self.num_outcomes:
             found = sum(played.player >= 0 for played in position.full_history()) >= self.max_plies
         if found and self.max_plies < MOST_PLIES:
-            _say(f"{self.name}: games longer than {self.max_plies} plies end {self._ends}", logging.WARNING)
+            warn_once(f"{self.name}: games longer than {self.max_plies} plies end {self._ends}")
         return found
 
     def result(self, position: Any) -> float:
@@ -219,12 +220,6 @@ def fold(shape: Sequence[int], parameters: Mapping[str, Any]) -> tuple[int, int,
         if isinstance(height, int) and isinstance(width, int) and height * width > 1 and cells % (height * width) == 0:
             return planes * cells // (height * width), height, width
     return (1, planes, cells) if len(shape) == 2 else (cells, 1, 1)
-
-
-@functools.cache
-def _say(sentence: str, level: int = logging.INFO) -> None:
-    """Logs a sentence once."""
-    logger.log(level, sentence)
 
 
 def load_game(text: str) -> Any:
