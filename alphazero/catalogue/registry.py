@@ -127,7 +127,9 @@ def _entry_points() -> dict[str, importlib.metadata.EntryPoint]:
 def _find(name: str) -> LoadedGame:
     if name.startswith(openspiel.PREFIX):
         return _with_parts(openspiel.OpenSpielGame(name.removeprefix(openspiel.PREFIX)), openspiel.OpenSpielGame)
-    module_name, class_name = _split(name)
+    found = re.fullmatch(r"(.*\.py|[^:]*)(?::(.*))?", name, re.DOTALL)  # the path of a file may have colons, too
+    assert found is not None
+    module_name, class_name = found[1], found[2] or ""
     if module_name in NAMES:
         loaded = _load_declared(module_name, PACKAGES[module_name], PACKAGES[module_name].SPEC)
         cls = type(loaded.game)
@@ -149,14 +151,6 @@ def _find(name: str) -> LoadedGame:
     hint = "or a path to a Python file such as my_game.py, a dotted module name, or openspiel:NAME"
     faults = "".join(f"; besides, {fault}" for fault in FAULTS.values())
     raise UnknownName("game", name, [*NAMES, *entries], hint + faults)
-
-
-def _split(name: str) -> tuple[str, str]:
-    """The module, dotted or the path of a file, and what follows its colon; a path may have colons, too."""
-    if found := re.fullmatch(r"(.*\.py)(?::(.*))?", name, re.DOTALL):
-        return found[1], found[2] or ""
-    module_name, _, class_name = name.partition(":")
-    return module_name, class_name
 
 
 def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
