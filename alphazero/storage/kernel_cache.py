@@ -204,7 +204,8 @@ class Cache(FunctionCache):  # type: ignore[misc]
             logger.warning(
                 NOT_USED, error.strerror if isinstance(error, PermissionError) else f"it is damaged: {error}"
             )
-        self._cache_file.remove()
+        with contextlib.suppress(OSError):
+            os.unlink(self._cache_file._index_path)  # code that it names is written over
         return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
@@ -246,13 +247,6 @@ class _Files(IndexDataCacheFile):  # type: ignore[misc]
         if found is not None and found[:2] != (self._source_stamp, key):
             raise ValueError(f"a file of {self._index_path} is for other arguments or another version of the source")
         return found and found[2]
-
-    def remove(self) -> None:
-        """Removes them all, as far as that is allowed."""
-        for path in Path(self._cache_path).glob("*.nb[ic]"):
-            if path.name.startswith(self._index_name.removesuffix("nbi")):
-                with contextlib.suppress(OSError):
-                    path.unlink()
 
     def _load_index(self) -> Any:
         try:
