@@ -21,7 +21,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 CGROUP, OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 """Files that tell the limits of control groups, as containers and jobs have them, and the groups of this process, on
@@ -134,52 +134,40 @@ def count_cores() -> int:
 def done_beside(works: Sequence[Callable[[], object]]) -> Iterator[Callable[[], None]]:
     """While the block runs, another process does the works, of which files are left: the code that numba keeps.
 
-    The block calls what it gets when it needs the works. Then it does those that the other has not begun, the last one
-    first, and waits for the others.
+    The block calls what it gets when it needs the works. Then it does those that the other has not begun, and waits for
+    the others.
     """
     alone = {thread.name for thread in threading.enumerate()} <= {"MainThread", "signals"}
     if sys.platform != "linux" or not alone or count_cores() == 1:  # a fork takes over what threads have locked
         yield lambda: None
         return
-    begun, write = os.pipe()
-    child = os.fork()
-    if not child:
-        _do(works, write)
+    numbers, write = os.pipe()  # who reads the number of a work does it
+    os.write(write, bytes(range(len(works))))
     os.close(write)
 
+    def work_off() -> None:
+        while number := os.read(numbers, 1):
+            works[number[0]]()
+
+    child = os.fork()
+    if not child:
+        try:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is to be said, this process will say
+            work_off()
+        finally:
+            os._exit(0)
+
     def finish() -> None:
-        """`count` works were begun there, and those before `left` are not done here."""
-        os.set_blocking(begun, False)
-        count, left = 0, len(works)
-        while True:
-            with contextlib.suppress(BlockingIOError):
-                count += len(os.read(begun, len(works)))
-            if count >= left:
-                break
-            left -= 1
-            works[left]()
-        os.set_blocking(begun, True)
-        while count <= left and (news := os.read(begun, len(works))):
-            count += len(news)
+        work_off()
+        os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)
 
     try:
         yield finish
     finally:
-        os.close(begun)
+        os.close(numbers)
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
-
-
-def _do(works: Sequence[Callable[[], object]], write: int) -> NoReturn:
-    """Does the works in the other process, tells of each one that it begins, and ends with the last or its parent."""
-    try:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what is to be said, this process will say
-        for work in works:
-            os.write(write, b".")
-            work()
-    finally:
-        os._exit(0)
 
 
 def cpu_quota() -> float | None:

@@ -234,9 +234,8 @@ def beside(folder, *words):
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a process is not forked")
 def test_another_process_does_part_of_the_work_and_is_gone_afterwards(tmp_path):
     here, there, remains, did = beside(tmp_path, "0.1")
-    assert len(did) == 5 and all(did) and not remains
-    assert did[0] == [there] and did[-1] == [here]
-    assert sum(map(len, did)) <= 6, "they meet in the middle"
+    assert len(did) == 5 and did[0] == [there] and [here] in did and not remains
+    assert all(len(who) == 1 for who in did)
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere a process is not forked")
