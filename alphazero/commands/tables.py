@@ -14,6 +14,7 @@ from alphazero.errors import InvalidSetting, count_of
 from alphazero.game import Game
 from alphazero.game.kernels import kernels_of
 from alphazero.matches.arena import get_ready
+from alphazero.matches.intervals import finite
 from alphazero.players.contestants import make_player
 from alphazero.progress import Progress
 from alphazero.storage.files import write_json
@@ -77,17 +78,10 @@ def describe(game: Game, names: list[str], result: Tables) -> str:
 def as_json(game: Game, seed: int, names: list[str], result: Tables) -> dict[str, Any]:
     """The result for `--json`."""
     elo, errors, seats = result.rate(len(names))
-    rows = [
-        {
-            "name": name,
-            "elo": elo[i],
-            "elo_error": errors[i],
-            "share": share if math.isfinite(share) else None,
-            "share_error": error if math.isfinite(error) else None,
-        }
-        for i, name in enumerate(names)
-        for share, error in [result.share(i)]
-    ]
+    rows = []
+    for i, name in enumerate(names):
+        share, error = finite(result.share(i))
+        rows.append({"name": name, "elo": elo[i], "elo_error": errors[i], "share": share, "share_error": error})
     return {
         "game": game.name, "seed": seed, "games": len(result.owners), "seats": game.num_players,
         "contestants": rows, "seat_elo": seats.tolist(),
