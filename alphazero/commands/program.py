@@ -6,7 +6,6 @@ import gc
 import importlib
 import sys
 from collections.abc import Sequence
-from types import ModuleType
 
 from alphazero import interruption
 from alphazero._version import __version__
@@ -91,18 +90,15 @@ def _run(argv: Sequence[str] | None, script: str) -> int:
         return 2
     from alphazero.commands.shared import run_command
 
-    # imported in there, since an import of torch takes seconds in which the user may press Ctrl-C
-    module = "alphazero.commands." + "rules." * (command in ABOUT_RULES) + GUESTS.get(command, command)
-    name = command if command in GUESTS else "main"
-    return run_command(lambda argv: getattr(_imported(module, ours), name)(argv), rest)
+    def run(words: list[str]) -> None:
+        """Imports the module, too, since an import of torch takes seconds in which the user may press Ctrl-C."""
+        if ours:  # nobody looks for garbage meanwhile, nor ever in what the imports leave
+            gc.disable()
+        folder = "rules." * (command in ABOUT_RULES)
+        module = importlib.import_module(f"alphazero.commands.{folder}{GUESTS.get(command, command)}")
+        if ours:
+            gc.freeze()
+            gc.enable()
+        getattr(module, command if command in GUESTS else "main")(words)
 
-
-def _imported(module: str, ours: bool) -> ModuleType:
-    """The module. In a process of ours nobody looks for garbage meanwhile, nor ever in what the imports leave."""
-    if not ours:
-        return importlib.import_module(module)
-    gc.disable()
-    found = importlib.import_module(module)
-    gc.freeze()
-    gc.enable()
-    return found
+    return run_command(run, rest)
