@@ -158,27 +158,25 @@ class OpenSpielGame(PythonGame):
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         """The action's name in OpenSpiel without spaces; its number where two actions have the same name."""
-        return self._names(state).get(action, str(action))
+        return _names_at(self.object_of(state)).get(action, str(action))
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        found = {name: action for action, name in self._names(state).items()}
+        found = {name: action for action, name in _names_at(self.object_of(state)).items()}
         return found[text] if text in found else int(text)
 
     def format_outcome(self, outcome: int, state: np.ndarray) -> str:
         """The outcome's name in OpenSpiel without spaces."""
-        return self._names(state)[_outcomes_of(self.object_of(state))[outcome][0]]
+        position = self.object_of(state)
+        return _names_at(position)[_outcomes_of(position)[outcome][0]]
 
     def split_moves(self, text: str) -> list[str]:
         """The moves of a text, with spaces between them: many names hold commas, as x(2,2)."""
         return text.split()
 
-    def _names(self, state: np.ndarray) -> dict[int, str]:
-        """The legal actions and what they are called."""
-        return _names_at(self.object_of(state))
-
 
 @functools.lru_cache(maxsize=1)  # whoever formats one action often formats all
 def _names_at(position: Any) -> dict[int, str]:
+    """The legal actions and what they are called."""
     names = {action: "_".join(position.action_to_string(action).split()) for action in position.legal_actions()}
     counts = Counter(names.values())
     return {action: name if counts[name] == 1 else str(action) for action, name in names.items()}
