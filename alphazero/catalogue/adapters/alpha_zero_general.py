@@ -61,9 +61,10 @@ class _Asked:
         self._calling = threading.Lock()  # the class may keep a board of its own while it computes
 
     def call(self, method: str, *arguments: Any) -> Any:
+        """The answer to copies of the arguments, which the class may change."""
         try:
             with self._calling:
-                return getattr(self.made, method)(*arguments)
+                return getattr(self.made, method)(*map(_copied, arguments))
         except Exception as error:
             raise GameError(f"{self.name}: {method} fails: {describe(error)}") from error
 
@@ -135,7 +136,7 @@ class GeneralGame(PythonGame):
         return self._turn(self._start, 1)
 
     def after(self, position: Turn, action: int) -> Turn:
-        answer = self._asked.call("getNextState", _copied(position.board), position.player, action)
+        answer = self._asked.call("getNextState", position.board, position.player, action)
         with contextlib.suppress(TypeError, ValueError):  # not two values, or an array for the player
             board, player = answer
             if player in (1, -1):
@@ -144,7 +145,7 @@ class GeneralGame(PythonGame):
         raise self._asked.fault("getNextState", f"{wanted}, not {quote(answer, 200)}")
 
     def allowed(self, position: Turn) -> list[int]:
-        valid = np.asarray(self._asked.call("getValidMoves", _copied(position.canonical), 1))
+        valid = np.asarray(self._asked.call("getValidMoves", position.canonical, 1))
         if valid.shape != (self.num_actions,) or valid.dtype.kind not in "biuf":
             wanted = f"must give {self.num_actions} numbers, as getActionSize says"
             raise self._asked.fault("getValidMoves", f"{wanted}, not an array of {valid.shape} {valid.dtype}")
@@ -171,10 +172,10 @@ class GeneralGame(PythonGame):
 
     def _turn(self, board: Any, player: int) -> Turn:
         board = _copied(board)
-        return Turn(board, player, self._asked.call("getCanonicalForm", _copied(board), player))
+        return Turn(board, player, self._asked.call("getCanonicalForm", board, player))
 
     def _view_of_other(self, turn: Turn) -> Any:
-        return self._asked.call("getCanonicalForm", _copied(turn.board), -turn.player)
+        return self._asked.call("getCanonicalForm", turn.board, -turn.player)
 
     def _ended(self, turn: Turn) -> float:
         """The value of the game's end for the player to move; 0 while the game goes on.
@@ -210,7 +211,7 @@ class GeneralGame(PythonGame):
         return False
 
     def _ended_for(self, board: Any, player: int) -> float:
-        value = np.asarray(answer := self._asked.call("getGameEnded", _copied(board), player))
+        value = np.asarray(answer := self._asked.call("getGameEnded", board, player))
         if value.size != 1 or value.dtype.kind not in "biuf" or np.isnan(value).any():
             raise self._asked.fault("getGameEnded", f"must give a number, not {quote(answer, 100)}")
         return float(value.item())
