@@ -1,10 +1,6 @@
 """Weights and their card: `X.safetensors` beside `X.json`, the only format in which nets are kept.
 
-The card is JSON: the caller's facts about the net, and
-
-    "format"        1
-    "weights"       {"file", "bytes", "sha256"} of the safetensors file
-    "card_sha256"   SHA-256 of the card without this entry
+The card is JSON: the caller's facts about the net, and the entries of `formats.Card` that have no default.
 
 Every cut and every flipped bit is found, in either file. Both files may be renamed together. Give each generation a new
 name: while a checkpoint is overwritten, its weights and its card do not match.

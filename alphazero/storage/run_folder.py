@@ -1,17 +1,7 @@
 """A run folder: the files of one training run, its lock, and one manifest for each finished generation.
 
-    lock, lock_holder          the lock of the process that trains, and its number; the kernel frees it on kill -9
-    config.json                the settings, sealed by their SHA-256
-    metrics.jsonl              one line per generation
-    generation_NNNN.*          the nets, .safetensors and .json, which verify themselves; pruned as `commit` is told
-    replay_NNNN.*              needed to resume, like learner_NNNN.* and games_NNNN.*; pruned
-    played_NNNN.*              the numbers of a generation's games, where a cluster has played them; pruned
-    arrived_NNNNNNNNN.*        games of a cluster that wait for their generation; removed when it is committed
-    manifest_NNNN.json         size and SHA-256 of the generation's files, and the run's state
-    shown_NNNN.json            up to four games of a generation, for people
-    never_committed            there until the first manifest is; tells a young run from a lost one
-    run.log, run.log.1         what began and ended, for people
-    evaluation.json, report.html, ladder/, events/, wandb.json, wandb/    what is made of the run, for people
+`docs/reference/files.md` lists the files. Nets are pruned as `commit` is told; samples, learners, games in progress and
+the numbers of games, once no manifest names them; games of a cluster, when their generation is committed.
 
 A generation is finished when its manifest is in place, which is written last: write the files, then call
 `append_metrics`, then `commit`. A run can be resumed from the two newest manifests; the files that they name are
