@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from alphazero.errors import InputError, StorageError, quote
+from alphazero.errors import StorageError, quote
 from alphazero.storage.schema import Count, Figure, Names, Sha256, Text, check
 
 MAX_WEIGHTS_BYTES = 1 << 29
@@ -136,15 +136,15 @@ MetricsLine: Any = Annotated[
 MetricsFigure: Any = Annotated[bool | Figure | None, Meta(description="a number")]
 
 
-def check_metrics(value: Any, where: str, error: type[InputError] = StorageError) -> dict[str, Any]:
-    """A line of `metrics.jsonl`: numbers, or null, by name, and the two lists; raises `error`."""
-    line: dict[str, Any] = check(MetricsLine, value, where, error)
-    lists = check(MetricsLists, line, where, error)
+def check_metrics(value: Any, where: str) -> dict[str, Any]:
+    """A line of `metrics.jsonl`: numbers, or null, by name, and the two lists; raises StorageError."""
+    line: dict[str, Any] = check(MetricsLine, value, where)
+    lists = check(MetricsLists, line, where)
     for name, figure in line.items():
         if name not in LISTS:
-            check(MetricsFigure, figure, f"{where}, {quote(name)}", error)
+            check(MetricsFigure, figure, f"{where}, {quote(name)}")
     for name in lists.benchmark_figures:
         if not name.isprintable():
-            raise error(f"{where}: a benchmark figure is called {quote(name)}, which cannot be shown")
-        check(Figure, line.get(name), f"{where}, benchmark figure {quote(name)}", error)  # type: ignore[arg-type]
+            raise StorageError(f"{where}: a benchmark figure is called {quote(name)}, which cannot be shown")
+        check(Figure, line.get(name), f"{where}, benchmark figure {quote(name)}")  # type: ignore[arg-type]
     return line
