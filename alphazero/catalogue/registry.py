@@ -131,7 +131,7 @@ def _find(name: str) -> LoadedGame:
     assert found is not None
     module_name, class_name = found[1], found[2] or ""
     if module_name in NAMES:
-        loaded = _load_declared(module_name, PACKAGES[module_name], PACKAGES[module_name].SPEC)
+        loaded = _load_declared(module_name, PACKAGES[module_name])
         cls = type(loaded.game)
         return _load_module(sys.modules[cls.__module__], class_name, name) if class_name else loaded
     if module_name.endswith(".py"):
@@ -159,7 +159,7 @@ def _load_installed(entry: importlib.metadata.EntryPoint) -> LoadedGame:
         module = importlib.import_module(entry.module)
     spec, attribute = getattr(module, "SPEC", None), entry.attr or ""
     if attribute in ("", "SPEC") and isinstance(spec, GameSpec) and entry.name in spec.games:
-        return _load_declared(entry.name, module, spec)
+        return _load_declared(entry.name, module)
     return _load_module(module, attribute, f"the installed game {quote(entry.name)}")
 
 
@@ -218,16 +218,20 @@ def _lacking(cls: type) -> str:
     return f": {cls.__name__} lacks {', '.join(missing)}" if len(missing) < len(alpha_zero_general.METHODS) else ""
 
 
-def _load_declared(name: str, holder: ModuleType, spec: GameSpec) -> LoadedGame:
-    """One of the games of the spec that a module holds."""
-    cls = LaterPart(spec.games[name], f"games[{name!r}]", holder).resolve()
+def _load_declared(name: str, holder: ModuleType) -> LoadedGame:
+    """One of the games of a module's SPEC."""
+    cls = _declared_class(name, holder)
     what = f"the game {quote(name)} of {holder.__file__}"
     if not isinstance(cls, type) or not _is_game(cls):
         raise GameError(f"{what} must be a Game class, not {quote(cls)}")
-    loaded = _load_class(cls, [], what, (spec, holder))
+    loaded = _load_class(cls, [], what, holder)
     if loaded.name != name:
         raise GameError(f'{what} must have that name in its class, too: name = "{name}", not "{loaded.name}"')
     return loaded
+
+
+def _declared_class(name: str, holder: ModuleType) -> Any:
+    return LaterPart(holder.SPEC.games[name], f"games[{name!r}]", holder).resolve()
 
 
 def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
@@ -250,7 +254,7 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     spec = getattr(module, "SPEC", None)
     if not found and isinstance(spec, GameSpec) and spec.games:
         if len(spec.games) == 1:
-            return _load_declared(next(iter(spec.games)), module, spec)
+            return _load_declared(next(iter(spec.games)), module)
         raise GameError(f"{where} declares {len(spec.games)} games: choose one of {listed(spec.games)}")
     if len(found) != 1:
         remedy = f": add :NAME to choose one of {', '.join(sorted(found))}"
@@ -260,13 +264,11 @@ def _load_module(module: ModuleType, class_name: str, given: str) -> LoadedGame:
     return _load_class(next(iter(found.values())), [], what)
 
 
-def _load_class(
-    cls: type, arguments: Sequence[Any], what: str, declared: tuple[GameSpec, ModuleType] | None = None
-) -> LoadedGame:
+def _load_class(cls: type, arguments: Sequence[Any], what: str, holder: ModuleType | None = None) -> LoadedGame:
     with naming(what, GameError):
         made = cls(*arguments)
     title = cls.__name__ + (f"({', '.join(map(repr, arguments))})" if arguments else "")
-    return _with_parts(_as_game(made, title), cls, declared)
+    return _with_parts(_as_game(made, title), cls, holder)
 
 
 def _as_game(made: Any, title: str) -> Game:
@@ -282,14 +284,15 @@ def _as_game(made: Any, title: str) -> Game:
     return made
 
 
-def _with_parts(game: Game, cls: type, declared: tuple[GameSpec, ModuleType] | None = None) -> LoadedGame:
+def _with_parts(game: Game, cls: type, holder: ModuleType | None = None) -> LoadedGame:
+    """The game with the parts of the SPEC in `holder`, else of that of its class."""
     if (package := PACKAGES.get(game.name)) is not None:
-        shipped: Any = LaterPart(package.SPEC.games[game.name], f"games[{game.name!r}]", package).resolve()
+        shipped = _declared_class(game.name, package)
         keeps_rules = isinstance(game, shipped) and game.rules == getattr(shipped, "rules", None)
         if type(game) is not shipped and not keeps_rules:  # it would take the other's nets for its own
             cure = f'give yours another, as name = "my_{game.name}"'
             raise GameError(f"{quote(game.name)} is the name of a shipped game: {cure}")
-    spec, holder = declared or _spec_of(cls)
+    spec, holder = (holder.SPEC, holder) if holder else _spec_of(cls)
     nets = {path.stem: path for path in sorted((NETS / game.name).glob("*.safetensors"))}
     _origins[game] = functools.partial(load_parts, spec=spec, holder=holder, nets=nets)
     return _origins[game](game)
