@@ -2,28 +2,17 @@
 // The page's code is the same; it imports this module by the name of the other.
 
 export class SocketConnection {
-  constructor() {
-    this.handlers = { open: [], close: [], message: [] };
-  }
-
-  on(name, handler) {
-    this.handlers[name].push(handler);
-  }
-
-  tell(name, value) {
-    for (const handler of this.handlers[name]) handler(value);
-  }
-
-  connect() {
+  connect(handlers) {
+    this.handlers = handlers;
     this.worker = this.start();
-    setTimeout(() => this.tell("open"), 0);
+    setTimeout(() => handlers.open(), 0);
   }
 
   start() {
     const source = new Blob([document.getElementById("worker").textContent], { type: "text/javascript" });
     const worker = new Worker(URL.createObjectURL(source));
-    worker.onmessage = (event) => this.tell("message", event.data);
-    worker.onerror = (event) => this.tell("close", `The engine of this file has stopped (${event.message}): open the file again.`);
+    worker.onmessage = (event) => this.handlers.message(event.data);
+    worker.onerror = (event) => this.handlers.close(`The engine of this file has stopped (${event.message}): open the file again.`);
     worker.postMessage({ file: JSON.parse(document.getElementById("file").textContent) });
     return worker;
   }

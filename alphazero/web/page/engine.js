@@ -10,28 +10,19 @@ function bytesOf(question) {
 }
 
 export class Engine {
-  constructor(connection) {
+  // Calls watch(connected, reason) whenever the connection is lost or back.
+  constructor(connection, watch) {
     this.connection = connection;
     this.open = new Map();
     this.next = 1;
-    this.connected = false;
-    this.watchers = [];
-    connection.on("message", (message) => whenReleased(() => this.take(message)));
-    connection.on("open", () => {
-      this.connected = true;
-      for (const { question } of this.open.values()) connection.send(question);
-      this.watchers.forEach((watch) => watch(true, ""));
+    connection.connect({
+      message: (message) => whenReleased(() => this.take(message)),
+      open: () => {
+        for (const { question } of this.open.values()) connection.send(question);
+        watch(true, "");
+      },
+      close: (reason) => watch(false, reason),
     });
-    connection.on("close", (reason) => {
-      this.connected = false;
-      this.watchers.forEach((watch) => watch(false, reason));
-    });
-    connection.connect();
-  }
-
-  // Calls watch(connected, reason) whenever the connection is lost or back.
-  onConnection(watch) {
-    this.watchers.push(watch);
   }
 
   take({ id, ...answer }) {

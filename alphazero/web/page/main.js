@@ -19,7 +19,7 @@ const THEMES = { auto: "as the system", light: "light", dark: "dark" };
 
 class App {
   constructor() {
-    this.engine = new Engine(new SocketConnection());
+    this.engine = new Engine(new SocketConnection(), (connected, reason) => this.onConnection(connected, reason));
     this.views = {};
     this.now = null;
     this.memory = {};
@@ -28,7 +28,6 @@ class App {
     this.wroteAt = [];
     this.lost = this.troubled = "";
     this.main = document.getElementById("view");
-    this.engine.onConnection((connected, reason) => this.onConnection(connected, reason));
   }
 
   async begin() {
