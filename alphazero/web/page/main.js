@@ -125,14 +125,10 @@ class App {
   async renewPlayers() {
     const { game } = this;
     if (document.hidden || !OF_GAME.includes(this.now)) return;
-    try {
-      const { players } = await this.engine.ask("game", { game: game.game });
-      if (JSON.stringify(players) === JSON.stringify(game.players)) return;
-      game.players = players;
-      for (const name of OF_GAME) if (game === this.game) this.views[name]?.offer(players);
-    } catch (error) {
-      this.trouble(error.message);
-    }
+    const { players } = await this.engine.ask("game", { game: game.game });
+    if (JSON.stringify(players) === JSON.stringify(game.players)) return;
+    game.players = players;
+    for (const name of OF_GAME) if (game === this.game) this.views[name]?.offer(players);
   }
 
   // The view is made anew when it is opened next.

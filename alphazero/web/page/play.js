@@ -2,6 +2,7 @@
 
 import { BoardView } from "./board.js";
 import { announce, button, countOf, el, refill, rescueFocus, say } from "./dom.js";
+import { Refused } from "./engine.js";
 import { copy, load, save } from "./file.js";
 import { MoveList } from "./moves.js";
 import { HUMAN, PlayerPicker } from "./players.js";
@@ -315,24 +316,16 @@ export class PlayView {
     const typed = this.typed.value.trim();
     if (!typed || this.reading) return;
     this.reading = true;
-    await this.trying(async () => {
+    try {
       const moves = [...words.slice(0, here.length), typed].join(this.game.moves_run_together ? "" : " ");
       const { actions } = await this.app.engine.ask("position", { ...line.at(), moves });
       if (line !== this.line || here.join(".") !== line.key) return;
-      if (actions.length !== here.length + 1) throw new Error(`'${typed}' is not one move: type a single one, as in the list`);
+      if (actions.length !== here.length + 1) throw new Refused(`'${typed}' is not one move: type a single one, as in the list`);
       this.typed.value = "";
       this.app.trouble("");
       await this.humanPlays(actions.at(-1));
-    });
-    this.reading = false;
-  }
-
-  // Tells what went wrong.
-  async trying(work) {
-    try {
-      await work();
-    } catch (error) {
-      this.app.trouble(error.message);
+    } finally {
+      this.reading = false;
     }
   }
 
@@ -395,15 +388,13 @@ export class PlayView {
     this.board.focus();
   }
 
-  startFrom() {
+  async startFrom() {
     const { line } = this;
-    return this.trying(async () => {
-      await this.app.read({ moves: this.start.value });
-      if (line.game !== this.line.game) return; // another game was chosen meanwhile
-      this.app.trouble("");
-      if (line === this.line) await this.beginFrom(line.actions);
-      else await this.app.open("play");
-    });
+    await this.app.read({ moves: this.start.value });
+    if (line.game !== this.line.game) return; // another game was chosen meanwhile
+    this.app.trouble("");
+    if (line === this.line) await this.beginFrom(line.actions);
+    else await this.app.open("play");
   }
 
   // --- players ---
@@ -424,25 +415,23 @@ export class PlayView {
 
   // --- files ---
 
-  save() {
-    return this.trying(async () => {
-      const [first, second, ...others] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
-      const { resigned, line } = this;
-      const name = this.kind.value;
-      const fields = { ...line.at(line.actions), first, second, others, name };
-      if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
-      const { text } = await this.app.engine.ask("record", fields);
-      save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}${name}`, text);
-      announce(this.extra, "The game is saved as a file of games.");
-    });
+  async save() {
+    const [first, second, ...others] = this.pickers.map((picker) => (picker.isHuman ? "human" : picker.title));
+    const { resigned, line } = this;
+    const name = this.kind.value;
+    const fields = { ...line.at(line.actions), first, second, others, name };
+    if (resigned !== null) Object.assign(fields, { actions: line.here, resigned, reason: this.gaveUp.reason });
+    const { text } = await this.app.engine.ask("record", fields);
+    save(`${this.game.title.toLowerCase().replace(/\W+/g, "-")}${name}`, text);
+    announce(this.extra, "The game is saved as a file of games.");
   }
 
   async convert(text, name) {
     return (await this.app.engine.ask("load", { text, name })).lines;
   }
 
-  load(text) {
-    return this.trying(async () => this.app.showRecord(await this.app.engine.ask("load", { text })));
+  async load(text) {
+    await this.app.showRecord(await this.app.engine.ask("load", { text }));
   }
 
   onKey(event) {

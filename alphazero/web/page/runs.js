@@ -156,17 +156,9 @@ export class RunsView extends PolledView {
     try {
       const { games } = await this.app.engine.ask("run_games", { name, generation });
       refill(node, el("ul", { class: "choices" }, games.map((game, i) => el("li", {},
-        button(`Game ${i + 1}: ${countOf(game.actions.length, "move")}, ${game.result}`, () => this.show({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
+        button(`Game ${i + 1}: ${countOf(game.actions.length, "move")}, ${game.result}`, () => this.app.showRecord({ ...game, contestants: [`${name}, generation ${generation}, game ${i + 1}`] }), { class: "link" })))));
     } catch (error) {
       refill(node, error.message);
-    }
-  }
-
-  async show(record) {
-    try {
-      await this.app.showRecord(record);
-    } catch (error) {
-      this.app.trouble(error.message);
     }
   }
 

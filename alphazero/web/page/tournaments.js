@@ -116,10 +116,6 @@ export class TournamentsView extends PolledView {
   }
 
   async openGame(number) {
-    try {
-      await this.app.showRecord(await this.app.engine.ask("tournament_game", { name: this.found.name, number }));
-    } catch (error) {
-      this.app.trouble(error.message);
-    }
+    await this.app.showRecord(await this.app.engine.ask("tournament_game", { name: this.found.name, number }));
   }
 }
