@@ -2,6 +2,7 @@
 
 import { Desk, OUTCOMES } from "./desk.js";
 import { button, el, refill, rescueFocus, say } from "./dom.js";
+import { copy } from "./file.js";
 import { isSame, wordsOf } from "./judge.js";
 import { MoveList } from "./moves.js";
 import { turnBoard } from "./play.js";
@@ -40,9 +41,9 @@ export class AnalyseView {
     this.last = button("»", () => this.go(this.line.actions.length), { "aria-label": "To the end" });
     const turn = button("⇅", () => turnBoard(this), { "aria-label": "Turn the board", title: "Turn the board", hidden: this.game.board.bottom === null });
     const play = button("Play from here", () => this.playHere());
-    const copy = button("Copy link", () => this.app.copyLink(this.extra));
+    const share = button("Copy link", () => copy(this.app.link(), this.extra));
     this.extra = el("div", { class: "extra" });
-    this.headline = el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exactLine, el("div", { class: "buttons" }, this.compare, play, copy), this.extra);
+    this.headline = el("section", { class: "card headline", "aria-label": "Position" }, this.status, this.exactLine, el("div", { class: "buttons" }, this.compare, play, share), this.extra);
     this.panel = el("div", { class: "side-panel" });
     this.node = el("div", { class: "columns analysis" },
       el("section", { class: "stage", "aria-label": "Board" }, this.boards,

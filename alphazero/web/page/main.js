@@ -3,7 +3,6 @@
 import { AnalyseView } from "./analyse.js";
 import { button, el, focusView, isShortcut, refill } from "./dom.js";
 import { Engine, Refused } from "./engine.js";
-import { copy } from "./file.js";
 import { Line } from "./line.js";
 import { PlayView } from "./play.js";
 import { RunsView } from "./runs.js";
@@ -31,7 +30,7 @@ class App {
   }
 
   async begin() {
-    this.theme(recall("theme") ?? "auto");
+    this.theme(recall("localStorage", "theme") ?? "auto");
     document.getElementById("theme").addEventListener("click", () => this.nextTheme());
     this.welcome = await this.engine.ask("welcome");
     const games = document.getElementById("game");
@@ -115,7 +114,7 @@ class App {
     this.game = game;
     document.getElementById("game").value = game.game;
     this.line = new Line(this.engine, game.game);
-    this.memory = { ...recallGame(game.game), overlay: this.memory.overlay };
+    this.memory = { ...JSON.parse(recall("sessionStorage", `game ${game.game}`)), overlay: this.memory.overlay };
     this.fresh("play");
     this.fresh("analyse");
     return true;
@@ -177,9 +176,10 @@ class App {
     await this.open("analyse");
   }
 
-  // The address says where one is, so a link leads back; who plays stays in this tab.
+  // The address says where one is, so a link leads back; who plays, and who has resigned, stays in this tab.
   changed() {
-    if (this.line) rememberGame(this.line.game, this.memory);
+    const { players, gaveUp } = this.memory;
+    if (this.line) remember("sessionStorage", `game ${this.line.game}`, JSON.stringify({ players, gaveUp }));
     clearTimeout(this.writing);
     this.wroteAt = this.wroteAt.filter((time) => time > performance.now() - 30000);
     if (this.wroteAt.length < ADDRESSES) this.write();
@@ -209,10 +209,6 @@ class App {
   link() {
     this.write();
     return location.href;
-  }
-
-  copyLink(node) {
-    return copy(this.link(), node);
   }
 
   trouble(text) {
@@ -264,40 +260,24 @@ class App {
     const theme = document.getElementById("theme");
     refill(theme, el("span", { class: "half" }), el("span", { class: "word" }, `Theme: ${THEMES[this.themeName]}`));
     theme.setAttribute("aria-label", `Theme: ${THEMES[this.themeName]}`);
-    remember("theme", this.themeName);
+    remember("localStorage", "theme", this.themeName);
   }
 }
 
-function recall(name) {
+// A text that the browser keeps in `localStorage` or, until the tab is closed, in `sessionStorage`.
+function recall(storage, name) {
   try {
-    return localStorage.getItem(name);
+    return window[storage].getItem(name);
   } catch {
     return null;
   }
 }
 
-function remember(name, value) {
+function remember(storage, name, text) {
   try {
-    localStorage.setItem(name, value);
+    window[storage].setItem(name, text);
   } catch {
-    // a browser that keeps nothing keeps no theme
-  }
-}
-
-// What a reload keeps of a game besides its address: who sits where, and who has resigned.
-function recallGame(name) {
-  try {
-    return JSON.parse(sessionStorage.getItem(`game ${name}`)) ?? {};
-  } catch {
-    return {};
-  }
-}
-
-function rememberGame(name, { players, gaveUp }) {
-  try {
-    sessionStorage.setItem(`game ${name}`, JSON.stringify({ players, gaveUp }));
-  } catch {
-    // a browser that keeps nothing begins with the usual players
+    // a browser that keeps nothing begins with the usual theme and players
   }
 }
 
