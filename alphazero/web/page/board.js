@@ -306,10 +306,8 @@ export class BoardView {
   // Asks which of several actions with the same clicks is meant; of none it asks nothing.
   choose(clicks) {
     this.choice.hidden = !clicks.length;
-    refill(this.choice, clicks.map(({ action, choice }) => el(
-      "button", { type: "button", title: choice, "aria-label": choice, onclick: () => this.finish(action) },
-      choice in this.board.glyphs ? swatch(this.board, this.view.to_play, choice, 56) : choice,
-    )));
+    const drawn = (choice) => (choice in this.board.glyphs ? swatch(this.board, this.view.to_play, choice, 56) : choice);
+    refill(this.choice, clicks.map(({ action, choice }) => button(drawn(choice), () => this.finish(action), { title: choice, "aria-label": choice })));
     this.choice.firstChild?.focus();
   }
 

@@ -1,7 +1,7 @@
 // One analysis: a contestant, its growing search of the position, and the board that shows it.
 
 import { BoardView } from "./board.js";
-import { button, countOf, el, percent, refill, rescueFocus, short } from "./dom.js";
+import { button, countOf, el, headOf, meter, percent, refill, rescueFocus, short } from "./dom.js";
 import { isSame, sharesOf, wordsOf } from "./judge.js";
 import { PlayerPicker } from "./players.js";
 import { headOfScore, scoreOf } from "./score.js";
@@ -281,14 +281,12 @@ export class Desk {
     const exactOf = ({ exact }) => (exact ? wordsOf(exact, this.view.game.oracle) + (isSame(exact, best) ? " ★" : "") : "");
     const head = ["Move", "Visits", headOfScore(this.view.game), "Prior", ...(best ? ["Exact"] : []), "Expected play"];
     this.table.classList.toggle("empty", !rows.length);
-    refill(this.head, el("tr", {}, head.map((word) => el("th", { scope: "col" }, word))));
+    refill(this.head, headOf(head));
     refill(this.body, rows.map((row) => {
       const share = row.visits / total;
-      const meter = el("span", { class: "meter" });
-      meter.style.width = percent(share, 1);
       const node = this.rowOf(row);
       return refill(node, node.firstChild,
-        el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter, el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
+        el("td", { class: "visits", title: countOf(row.visits, "visit") }, meter(share), el("span", {}, row.visits ? `${short(row.visits)} · ${percent(share)}` : "–")),
         el("td", {}, row.value === null ? "" : this.scoreOf(row.value, 1)),
         el("td", {}, row.prior === null ? "" : percent(row.prior, 1)),
         best && el("td", { class: `exact ${row.exact ? OUTCOMES[row.exact.outcome] ?? "" : ""}` }, exactOf(row)),
@@ -308,7 +306,7 @@ export class Desk {
         this.board.show(this.shown, { marks: this.marks(), best: pointed });
       };
       this.kept.set(action, el("tr", { onmouseenter: point(action), onmouseleave: point(null) },
-        el("th", { scope: "row" }, el("button", { type: "button", class: "link", onclick: play, onfocus: point(action), onblur: point(null) }, word))));
+        el("th", { scope: "row" }, button(word, play, { class: "link", onfocus: point(action), onblur: point(null) }))));
     }
     return this.kept.get(action);
   }

@@ -2,10 +2,21 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+function isNothing(value) {
+  return value === undefined || value === null || value === false;
+}
+
+// The children as nodes: nodes, texts, lists of them, or nothing.
+function nodesOf(children) {
+  return children.flat(Infinity).filter((child) => !isNothing(child))
+    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+}
+
 function fill(node, props, children) {
   for (const [name, value] of Object.entries(props)) {
-    if (value === undefined || value === null || value === false) continue;
+    if (isNothing(value)) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name === "style") Object.assign(node.style, value);
     else if (name === "value" || name === "checked" || name === "disabled" || name === "selected") node[name] = value;
     else node.setAttribute(name, value === true ? "" : String(value));
   }
@@ -23,19 +34,14 @@ export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS(SVG, tag), props, children);
 }
 
-// Adds children: nodes, texts, lists of them, or nothing.
 export function put(node, ...children) {
-  for (const child of children.flat(Infinity)) {
-    if (child === undefined || child === null || child === false) continue;
-    node.append(child instanceof Node ? child : document.createTextNode(String(child)));
-  }
+  node.append(...nodesOf(children));
   return node;
 }
 
 // Replaces all children; nothing happens to children that stay where they are, nor to one that stays and has the focus.
 export function refill(node, ...children) {
-  const wanted = children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== false)
-    .map((child) => (child instanceof Node ? child : document.createTextNode(String(child))));
+  const wanted = nodesOf(children);
   if (wanted.length === node.childNodes.length && wanted.every((child, i) => child === node.childNodes[i])) return node;
   const held = wanted.find((child) => child.parentNode === node && child.contains(document.activeElement));
   if (held) {
@@ -75,8 +81,19 @@ export function focusView() {
   document.getElementById("view").focus({ preventScroll: true });
 }
 
+// A button; `text` is its text or its children.
 export function button(text, onclick, props = {}) {
   return el("button", { type: "button", onclick, ...props }, text);
+}
+
+// The head of a table.
+export function headOf(words) {
+  return el("tr", {}, words.map((word) => el("th", { scope: "col" }, word)));
+}
+
+// A bar behind the visits of an action, as wide as their share.
+export function meter(share) {
+  return el("span", { class: "meter", style: { width: percent(share, 1) } });
 }
 
 // Tells screen readers something that others see.

@@ -164,7 +164,7 @@ export class Review {
         el("p", { class: "note" }, known ? `${side.right} of ${side.known} moves keep the best result, ${side.perfect} are perfect` : lost ?? ""));
     });
     const list = mistakes.map((mistake) => el("li", {},
-      el("button", { type: "button", class: "link", onclick: () => this.view.go(mistake.ply) }, `${this.view.line.number(mistake.ply)}. ${mistake.word}`),
+      button(`${this.view.line.number(mistake.ply)}. ${mistake.word}`, () => this.view.go(mistake.ply), { class: "link" }),
       el("span", {}, ` ${mistake.sentence} `),
       button("Try again", () => this.view.tryAgain(mistake), { class: "small", "aria-label": `Try move ${this.view.line.number(mistake.ply)} again` })));
     refill(this.result, el("div", { class: "accuracies" }, cards),

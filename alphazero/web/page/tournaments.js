@@ -1,6 +1,6 @@
 // The view of tournaments: standings with intervals, the cross table, and every game to step through.
 
-import { button, countOf, el, percent, redraw, refill } from "./dom.js";
+import { button, countOf, el, headOf, percent, redraw, refill } from "./dom.js";
 import { PolledView } from "./polled.js";
 
 const PAUSE = 3000;
@@ -53,9 +53,9 @@ export class TournamentsView extends PolledView {
         this.chosen = one.name;
         this.poll(true);
       };
-      return el("li", {}, el("button", { type: "button", class: "choice", "data-key": one.name, "aria-current": one.name === this.chosen ? "true" : "false", onclick: pick },
-        el("strong", {}, one.name), el("br"),
-        el("span", { class: one.playing ? "note live" : "note" }, `${one.game}, ${one.contestants} contestants, ${one.played} of ${one.planned} games`)));
+      const about = `${one.game}, ${one.contestants} contestants, ${one.played} of ${one.planned} games`;
+      const text = [el("strong", {}, one.name), el("br"), el("span", { class: one.playing ? "note live" : "note" }, about)];
+      return el("li", {}, button(text, pick, { class: "choice", "data-key": one.name, "aria-current": one.name === this.chosen ? "true" : "false" }));
     }) : el("li", { class: "note" }, "There is no tournament in the folder that --tournaments names (tournaments/ unless given). Play one: alphazero pit A B C"));
   }
 
@@ -69,15 +69,13 @@ export class TournamentsView extends PolledView {
       el("section", { class: "card", "aria-label": "Standings" },
         el("div", { class: "row between" }, el("h2", {}, found.name), el("span", { class: found.playing ? "badge live" : "badge" }, found.playing ? "playing" : `${found.played} of ${found.planned} games`)),
         el("div", { class: "scroll" }, el("table", { class: "standings" },
-          el("thead", {}, el("tr", {}, ["", "Contestant", "Rating", "95% interval", "Games", "Score", "Win, draw, loss", "ms a move", "Better than next"].map((word) => el("th", { scope: "col" }, word)))),
+          el("thead", {}, headOf(["", "Contestant", "Rating", "95% interval", "Games", "Score", "Win, draw, loss", "ms a move", "Better than next"])),
           el("tbody", {}, found.rows.map((row, i) => {
-            const bar = el("span", { class: "whisker" }, el("i"));
-            bar.firstChild.style.left = place(row.rating - row.error);
-            bar.firstChild.style.right = `calc(100% - ${place(row.rating + row.error)})`;
+            const style = { left: place(row.rating - row.error), right: `calc(100% - ${place(row.rating + row.error)})` };
             return el("tr", {},
               el("td", {}, i + 1), el("th", { scope: "row" }, row.name),
               el("td", { class: "number" }, `${row.rating > 0 ? "+" : ""}${row.rating}`),
-              el("td", { class: "interval" }, bar, el("span", { class: "note" }, `± ${row.error}`)),
+              el("td", { class: "interval" }, el("span", { class: "whisker" }, el("i", { style })), el("span", { class: "note" }, `± ${row.error}`)),
               el("td", {}, row.games),
               el("td", { title: `${percent(row.interval[0], 1)} to ${percent(row.interval[1], 1)}` }, percent(row.score, 1)),
               el("td", {}, `${row.wins}, ${row.draws}, ${row.losses}`),
@@ -87,15 +85,12 @@ export class TournamentsView extends PolledView {
         found.remarks.map((text) => el("p", { class: text.startsWith("Warning") ? "note warning" : "note" }, text))),
       found.cross && el("section", { class: "card", "aria-label": "Cross table" }, el("h2", {}, "Cross table"),
         el("div", { class: "scroll" }, el("table", { class: "cross" },
-          el("thead", {}, el("tr", {}, found.cross.head.map((word) => el("th", { scope: "col" }, word)))),
+          el("thead", {}, headOf(found.cross.head)),
           el("tbody", {}, found.cross.lines.map((line) => el("tr", {}, line.map((word, i) => {
             if (i === 1) return el("th", { scope: "row" }, word);
-            const cell = el("td", {}, word);
-            if (i > 1 && !Number.isNaN(Number.parseFloat(word))) {
-              const share = Number.parseFloat(word) / 100;
-              cell.style.background = share >= 0.5 ? `rgba(47, 191, 113, ${(share - 0.5) * 0.7})` : `rgba(209, 73, 91, ${(0.5 - share) * 0.7})`;
-            }
-            return cell;
+            const share = i > 1 ? Number.parseFloat(word) / 100 : NaN;
+            const color = share >= 0.5 ? "47, 191, 113" : "209, 73, 91";
+            return el("td", { style: Number.isNaN(share) ? null : { background: `rgba(${color}, ${Math.abs(share - 0.5) * 0.7})` } }, word);
           }))))))),
       this.games);
     this.drawGames(this.first);

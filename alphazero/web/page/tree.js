@@ -1,7 +1,7 @@
 // Walks through the tree of a search: the actions at a node, their visits, and down into any of them.
 
 import { BoardView } from "./board.js";
-import { button, countOf, el, percent, redraw, refill, short } from "./dom.js";
+import { button, countOf, el, headOf, meter, percent, redraw, refill, short } from "./dom.js";
 import { headOfScore, scoreOf } from "./score.js";
 import { NAMES } from "./seats.js";
 
@@ -74,7 +74,7 @@ export class TreePanel {
 
   draw(position) {
     const { found } = this;
-    const crumb = (text, length) => el("button", { type: "button", class: "link", "data-key": length, "aria-current": length === this.path.length ? "page" : "false", onclick: () => this.up(length) }, text);
+    const crumb = (text, length) => button(text, () => this.up(length), { class: "link", "data-key": length, "aria-current": length === this.path.length ? "page" : "false" });
     redraw(this.crumbs, crumb("this position", 0), this.words.map((word, i) => [" › ", crumb(word, i + 1)]));
     const state = found.proven ? "proven " : "";
     const { game } = this.view;
@@ -83,18 +83,12 @@ export class TreePanel {
     refill(this.said, `${countOf(found.visits, "visit")}, ${state}${headOfScore(game).toLowerCase()} ${score(found.value)}${who}`);
     const total = found.visits || 1; // also of actions that are not shown
     redraw(this.table,
-      el("thead", {}, el("tr", {}, [position.dice ? "Outcome" : "Move", "Visits", headOfScore(game), position.dice ? "Chance" : "Prior"].map((word) => el("th", { scope: "col" }, word)))),
-      el("tbody", {}, found.edges.slice(0, 40).map((edge) => {
-        const meter = el("span", { class: "meter" });
-        meter.style.width = percent(edge.visits / total, 1);
-        return el("tr", {},
-          el("th", { scope: "row" }, edge.visits
-            ? el("button", { type: "button", class: "link", "data-key": edge.action, onclick: () => this.down(edge) }, edge.word)
-            : edge.word),
-          el("td", { class: "visits" }, meter, el("span", {}, short(edge.visits))),
-          el("td", {}, edge.value === null ? "" : `${score(edge.value)}${edge.proven ? " proven" : ""}`),
-          el("td", {}, percent(edge.prior, 1)));
-      })));
+      el("thead", {}, headOf([position.dice ? "Outcome" : "Move", "Visits", headOfScore(game), position.dice ? "Chance" : "Prior"])),
+      el("tbody", {}, found.edges.slice(0, 40).map((edge) => el("tr", {},
+        el("th", { scope: "row" }, edge.visits ? button(edge.word, () => this.down(edge), { class: "link", "data-key": edge.action }) : edge.word),
+        el("td", { class: "visits" }, meter(edge.visits / total), el("span", {}, short(edge.visits))),
+        el("td", {}, edge.value === null ? "" : `${score(edge.value)}${edge.proven ? " proven" : ""}`),
+        el("td", {}, percent(edge.prior, 1))))));
     const visited = Object.fromEntries(found.edges.map((edge) => [edge.action, edge.visits / total]));
     this.board.show(position, { marks: { shares: visited, texts: {} } });
     this.there.disabled = !this.path.length;
