@@ -8,8 +8,8 @@ import { MoveList } from "./moves.js";
 import { turnBoard } from "./play.js";
 import { HUMAN } from "./players.js";
 import { Review } from "./review.js";
-import { NAMES, resultOf } from "./seats.js";
 import { TreePanel } from "./tree.js";
+import { NAMES, resultOf } from "./words.js";
 
 const OVERLAYS = { visits: "visits", values: "scores", policy: "policy without a search", exact: "exact results", nothing: "nothing" };
 

@@ -2,8 +2,8 @@
 // It knows a board's description and a position's view, as the engine sends them, and no game.
 
 import { button, el, isShortcut, put, redraw, refill, svg } from "./dom.js";
-import { NAMES } from "./seats.js";
 import { SCALE, center, drawArea, drawArrow, drawHole, drawPiece, path, radius, shapeOf, shrunk, swatch, turned, words } from "./shapes.js";
+import { NAMES } from "./words.js";
 
 const MARGIN = 0.3;
 const LEAST_SHARE = 0.005;

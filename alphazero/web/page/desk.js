@@ -4,9 +4,8 @@ import { BoardView } from "./board.js";
 import { button, countOf, el, headOf, meter, percent, refill, rescueFocus, short } from "./dom.js";
 import { isSame, sharesOf, wordsOf } from "./judge.js";
 import { PlayerPicker } from "./players.js";
-import { headOfScore, scoreOf } from "./score.js";
-import { NAMES } from "./seats.js";
 import { colorOf, swatch } from "./shapes.js";
+import { NAMES, headOfScore, scoreOf } from "./words.js";
 
 export const FIRST_LIMIT = 50_000;
 const MOST_LIMIT = 200_000;

@@ -1,7 +1,7 @@
 // The list of moves; a click jumps to the position after a move.
 
 import { el, put, redraw } from "./dom.js";
-import { NAMES } from "./seats.js";
+import { NAMES } from "./words.js";
 
 export class MoveList {
   constructor(onPick, alone = false) {

@@ -6,9 +6,8 @@ import { Refused } from "./engine.js";
 import { copy, load, save } from "./file.js";
 import { MoveList } from "./moves.js";
 import { HUMAN, PlayerPicker } from "./players.js";
-import { nameOfScore, scoreOf } from "./score.js";
-import { NAMES, resultOf } from "./seats.js";
 import { swatch } from "./shapes.js";
+import { NAMES, nameOfScore, resultOf, scoreOf } from "./words.js";
 
 const HINT_SIMULATIONS = 400;
 const PATIENCE = 1500;

@@ -3,9 +3,8 @@
 import { legend, lineChart, pickable } from "./chart.js";
 import { announce, button, el, percent, refill, say } from "./dom.js";
 import { judge, sharesOf } from "./judge.js";
-import { nameOfScore, scoreOf } from "./score.js";
-import { NAMES } from "./seats.js";
 import { colorOf, swatch } from "./shapes.js";
+import { NAMES, nameOfScore, scoreOf } from "./words.js";
 
 const SIMULATIONS = 100;
 

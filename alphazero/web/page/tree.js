@@ -2,8 +2,7 @@
 
 import { BoardView } from "./board.js";
 import { button, countOf, el, headOf, meter, percent, redraw, refill, short } from "./dom.js";
-import { headOfScore, scoreOf } from "./score.js";
-import { NAMES } from "./seats.js";
+import { NAMES, headOfScore, scoreOf } from "./words.js";
 
 const PAUSE = 700;
 
