@@ -4,6 +4,8 @@
 const SLICE_MS = 25; // searching goes on so long before messages are heard
 const REPORT_MS = 120;
 const UNPROVEN = 2;
+const QUICK = ["welcome", "game", "position", "roll", "policy", "oracle", "tree", "record", "load"];
+const SEARCHES = ["move", "analyse", "review"];
 const RESULTS = { 1: "1-0", "-1": "0-1", 0: "1/2-1/2" };
 
 // A game's name without the folder and the ending of its file, by which a server may know it.
@@ -46,19 +48,13 @@ class FileEngine {
   // Answers a question by calls of tell(answer); the last answer has no `more`.
   async answer(question, tell) {
     try {
-      const quick = { welcome: this.welcome, game: this.game, position: this.position, roll: this.roll, policy: this.policy, oracle: this.oracle, tree: this.tree, record: this.record, load: this.load }[question.ask];
-      const long = { move: this.move, analyse: this.analyse, review: this.review }[question.ask];
-      if (quick) tell(quick.call(this, question));
-      else if (long) await long.call(this, question, tell);
-      else tell({ error: `this file does not know the question ${question.ask}` });
+      const { ask } = question;
+      if (QUICK.includes(ask)) tell(this[ask](question));
+      else if (SEARCHES.includes(ask)) await this[ask](question, tell);
+      else tell({ error: `this file does not know the question ${ask}` });
     } catch (error) {
-      if (error instanceof Refused) tell({ error: error.message });
-      else tell({ error: `something is wrong in this file: ${error.message}` });
+      tell({ error: error instanceof Refused ? error.message : `something is wrong in this file: ${error.message}` });
     }
-  }
-
-  cancel(id) {
-    this.cancelled.add(id);
   }
 
   // Lets messages in; true if the question is still wanted.
@@ -278,7 +274,7 @@ if (typeof WorkerGlobalScope !== "undefined") {
   let engine = null;
   self.onmessage = ({ data }) => {
     if (data.file) engine = new FileEngine(data.file);
-    else if (data.cancel !== undefined) engine.cancel(data.cancel);
+    else if (data.cancel !== undefined) engine.cancelled.add(data.cancel);
     else engine.answer(data, (answer) => self.postMessage({ id: data.id, ...answer }));
   };
 }
