@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -21,9 +20,9 @@ import numpy as np
 
 from alphazero.errors import GameError
 from alphazero.game import Game, Position
-from alphazero.game.kernels import TERMINAL_STYLES, kernels_of
+from alphazero.game.kernels import kernels_of
 from alphazero.wasm import looks
-from alphazero.wasm.looks import Facts, Learner, Looks, Tree, answer, bits_in, grown, needs_more_bits, without_history
+from alphazero.wasm.looks import Facts, Learner, Looks, Tree, answer, bits_of, facts, grown, pieces_of, told
 
 POSITIONS, SHAKEN = 1000, 4000
 """Positions to learn from in each round; the second number: shaken ones of a game with rare pieces."""
@@ -37,15 +36,11 @@ CHANGED = 20
 """Positions of games, and shaken ones, in which each bit is changed, to see on which ones a piece depends."""
 BESIDE = 3
 """Bits so near to one on which a piece depends may belong to the same number, in games with dice and for one."""
-NO_TEXT = (0, 0)
 
 
 @dataclass(frozen=True)
 class DiceLooks(Looks):
-    """The looks of a game with dice, or for one. Bits after those of the cells say which actions are legal.
-
-    Of two legal actions with the same clicks the one with the higher number has them.
-    """
+    """The looks of a game with dice, or for one."""
 
     outcomes: list[Tree]
     """The name of each outcome: a tree over the bits of the position that it changes, from 0 for the first."""
@@ -70,9 +65,10 @@ class _DiceLearner(Learner):
     order = -1  # what else is legal says more than the bits by which it is
 
     def __init__(self, game: Game):
-        self.text, cells = NO_TEXT, len(game.board.cells)
+        self.text, cells = looks.NO_TEXT, len(game.board.cells)
+        self.ignored = []  # of two actions with the same clicks one has none
         if not cells:
-            texts = [parts_of(position) for position in looks.some_positions(game, POSITIONS, 0)]
+            texts = [looks.parts_of(position) for position in looks.some_positions(game, POSITIONS, 0)]
             self.text = max(map(len, texts)), max(len(line) for text in texts for line in text)
         super().__init__(game, (cells or math.prod(self.text), game.num_actions, game.num_actions))
         self.thrown: list[tuple[int, np.ndarray, str]] = []
@@ -91,11 +87,9 @@ class _DiceLearner(Learner):
                 self.find_asked(
                     [*played[:: len(played) // CHANGED], *(at for at, _ in others[:CHANGED])], room_of(played)
                 )
-            self.add(known, [bits_of(at, right[0]) for at, right in known])
+            self.add(known, [np.append(bits_of(at, right[0]), at.legal_mask) for at, right in known])
             if others:
-                self.add(
-                    others, [np.append(looks.bits_of(at, {}), [False] * self.game.num_actions) for at, _ in others]
-                )
+                self.add(others, [np.append(bits_of(at, {}), [False] * self.game.num_actions) for at, _ in others])
             thrown = [found for at in played for found in outcomes_of(at)]
             if made is not None:
                 wrong = self.wrong(seen)
@@ -108,7 +102,7 @@ class _DiceLearner(Learner):
                     break
             self.thrown += thrown
             made = self.looks()
-        raise needs_more_bits(self.game, known[int(first.argmax())][0])
+        raise looks.needs_more_bits(self.game, known[int(first.argmax())][0])
 
     def wrong(self, seen: int) -> np.ndarray:
         """Whether a tree is wrong, `bool[n]`, in each position but the first ones, from which it was learned."""
@@ -194,7 +188,7 @@ def shaken(
         position = Position(game, state, int(rng.integers(game.num_players)), ())
         with contextlib.suppress(Exception):  # a game need not know such positions
             pieces = pieces_of(position, text)
-            looks.bits_of(position, pieces if game.board.cells else {})
+            bits_of(position, pieces)
             yield position, (pieces, {}, {})
 
 
@@ -202,49 +196,6 @@ def room_of(played: Sequence[Position]) -> list[int]:
     """For each word the bits up to the one after the highest that was seen; none in a word that was always 0."""
     seen = np.bitwise_or.reduce([looks.shown(position) for position in played])
     return [min((1 << int(word).bit_length() + 1) - 1, 2**64 - 1) if word else 0 for word in seen]
-
-
-def facts(position: Position, text: tuple[int, int]) -> Facts:
-    """The pieces, the names and the clicks as `told` tells them: of actions that have some."""
-    alone = without_history(position)
-    words, clicks = looks.moves_of(alone) if position.legal_mask.any() else ({}, {})
-    return pieces_of(alone, text), words, {action: ways for action, ways in clicks.items() if ways}
-
-
-def pieces_of(position: Position, text: tuple[int, int]) -> dict[int, Any]:
-    """The pieces by cell, or the parts of the text by their place."""
-    if text == NO_TEXT:
-        return looks.pieces_of(position)
-    rows, columns = text
-    lines = parts_of(position)[:rows]
-    return {row * columns + i: part for row, line in enumerate(lines) for i, part in enumerate(line[:columns])}
-
-
-def parts_of(position: Position) -> list[list[str]]:
-    """The numbers of each line of a position's text, and what is between them."""
-    return [re.findall(r"\d+|\D+", line) for line in TERMINAL_STYLES.sub("", str(position)).split("\n")]
-
-
-def bits_of(position: Position, pieces: dict[int, Any]) -> np.ndarray:
-    """The bits that trees ask about, `bool[m + 64 K + cells + A]`."""
-    taken = pieces if position.game.board.cells else {}
-    return np.concatenate([looks.bits_of(position, taken), position.legal_mask])
-
-
-def told(made: DiceLooks, position: Position) -> Facts:
-    """The trees' answers for a position, as `facts`; the page does the same.
-
-    If two actions have the same clicks, the one of the higher number has them.
-    """
-    pieces = looks.told_pieces(made, position)
-    bits, legal = bits_of(position, pieces), np.flatnonzero(position.legal_mask).tolist()
-    words = {action: answer(made, made.words[action], bits) for action in legal}
-    clicks, taken = dict[int, Any](), list[Any]()
-    for action in reversed(legal):
-        ways = [way for way in answer(made, made.clicks[action], bits) if way not in taken]
-        taken += ways
-        clicks |= {action: ways} if ways else {}
-    return pieces, words, clicks
 
 
 def answers(tree: Tree, bits: np.ndarray) -> np.ndarray:
@@ -257,4 +208,4 @@ def answers(tree: Tree, bits: np.ndarray) -> np.ndarray:
 def outcomes_of(position: Position) -> Iterator[tuple[int, np.ndarray, str]]:
     """Each outcome of the die that is due, the bits that it changes, and its name."""
     for outcome in range(len(position.chances)):
-        yield outcome, bits_in(position.state ^ position.play(outcome).state), position.format(outcome)
+        yield outcome, looks.bits_in(position.state ^ position.play(outcome).state), position.format(outcome)

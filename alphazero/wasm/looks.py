@@ -12,6 +12,7 @@ in Dots and Boxes, and the cells that a finished game marks, a line or the chain
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,7 @@ from scipy.special import entr
 from alphazero.errors import GameError
 from alphazero.game import Game, Position
 from alphazero.game.board import cells_in_line, enclosed
+from alphazero.game.kernels import TERMINAL_STYLES
 from alphazero.game.record import words_of
 from alphazero.game.rules import shown_words
 
@@ -33,13 +35,14 @@ RARE = 0.01
 """The share of wrong positions that counts as few."""
 MOST_DEPTH = 16
 LINES = range(3, 8)
+NO_TEXT = (0, 0)
 
 Facts = tuple[dict[int, Any], dict[int, str], dict[int, Any]]
 Tree = int | list[Any]
 """A leaf is the number of a value; a question is [bit, tree if it is 0, tree if it is 1].
 
 The first bits, `mover_bits`, are the number of who moves; then come the 64 bits of each word but the history's, then
-a bit for each cell: it has a piece."""
+a bit for each cell: it has a piece; then, for `DiceLooks` alone, one for each action: it is legal."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,8 @@ class Looks:
 def bits_of(position: Position, pieces: Mapping[int, Any]) -> np.ndarray:
     """The bits that trees ask about, `bool[m + 64 K + cells]` without the history's words; `pieces` by cell."""
     taken = np.zeros(len(position.game.board.cells), bool)
-    taken[list(pieces)] = True
+    if len(taken):
+        taken[list(pieces)] = True
     mover = [bool(position.to_play >> bit & 1) for bit in range(mover_bits(position.game))]
     return np.concatenate([mover, bits_in(shown(position)), taken])
 
@@ -95,11 +99,18 @@ def answer(looks: Looks, tree: Tree, bits: np.ndarray) -> Any:
 
 
 def told(looks: Looks, position: Position) -> Facts:
-    """The trees' answers for a position, as `facts`."""
+    """The trees' answers for a position, as `facts`; the page does the same.
+
+    If two actions have the same clicks, the one of the higher number has them.
+    """
     pieces = told_pieces(looks, position)
-    bits, legal = bits_of(position, pieces), position.legal_actions
-    words = {action: answer(looks, looks.words[action], bits) for action in legal}
-    return pieces, words, {action: answer(looks, looks.clicks[action], bits) for action in legal}
+    bits = np.append(bits_of(position, pieces), position.legal_mask)
+    legal, taken = np.flatnonzero(position.legal_mask).tolist(), list[Any]()
+    words, clicks = {action: answer(looks, looks.words[action], bits) for action in legal}, dict[int, Any]()
+    for action in reversed(legal):
+        clicks[action] = [way for way in answer(looks, looks.clicks[action], bits) if way not in taken]
+        taken += clicks[action]
+    return pieces, words, clicks
 
 
 def told_pieces(looks: Looks, position: Position) -> dict[int, Any]:
@@ -170,25 +181,28 @@ def neighbours(game: Game) -> list[list[int]]:
     ]
 
 
-def facts(position: Position) -> Facts:
+def facts(position: Position, text: tuple[int, int] = NO_TEXT) -> Facts:
     """The pieces by cell, the names and the clicks by action, as the page knows them: without the history."""
-    alone = without_history(position)
-    return pieces_of(alone), *moves_of(alone)
-
-
-def moves_of(alone: Position) -> tuple[dict[int, str], dict[int, Any]]:
-    """The names and the clicks of the legal actions."""
-    game, legal = alone.game, alone.legal_actions
+    alone, legal = without_history(position), np.flatnonzero(position.legal_mask).tolist()
     clicks: dict[int, list[list[int]]] = {action: [] for action in legal}
-    for path, action in (game.clicks(alone) if legal else {}).items():
+    for path, action in (alone.game.clicks(alone) if legal else {}).items():
         clicks[action].append(list(path))
-    return {action: alone.format(action) for action in legal}, clicks
+    return pieces_of(alone, text), {action: alone.format(action) for action in legal}, clicks
 
 
-def pieces_of(position: Position) -> dict[int, Any]:
-    """The pieces by cell, without the territory at the end."""
-    found = [piece for piece in position.game.pieces(position) if piece.shape != "dot" or not position.terminal]
-    return {piece.cell: {**vars(piece), "cell": None} for piece in found}
+def pieces_of(position: Position, text: tuple[int, int] = NO_TEXT) -> dict[int, Any]:
+    """The pieces by cell, without the territory at the end; or the parts of the text by their place."""
+    if text == NO_TEXT:
+        found = [piece for piece in position.game.pieces(position) if piece.shape != "dot" or not position.terminal]
+        return {piece.cell: {**vars(piece), "cell": None} for piece in found}
+    rows, columns = text
+    lines = parts_of(position)[:rows]
+    return {row * columns + i: part for row, line in enumerate(lines) for i, part in enumerate(line[:columns])}
+
+
+def parts_of(position: Position) -> list[list[str]]:
+    """The numbers of each line of a position's text, and what is between them."""
+    return [re.findall(r"\d+|\D+", line) for line in TERMINAL_STYLES.sub("", str(position)).split("\n")]
 
 
 class Learner:
@@ -196,6 +210,8 @@ class Learner:
 
     order = 1
     """See `grown`."""
+    ignored: Any = None
+    """A value that says nothing."""
 
     def __init__(self, game: Game, counts: tuple[int, int, int]):
         self.game = game
@@ -211,7 +227,8 @@ class Learner:
         for _, right in known:
             for items, values, missing in zip(self.labels, right, (0, -1, -1), strict=True):
                 for item, labels in enumerate(items):
-                    labels.append(self.number(values[item]) if item in values else missing)
+                    value = values.get(item)
+                    labels.append(missing if value is None or value == self.ignored else self.number(value))
         self.bits = np.array(bits) if self.bits is None else np.concatenate([self.bits, bits])
         self.ended += [position for position, _ in known if position.actions and position.terminal]
 

@@ -25,8 +25,8 @@ from alphazero.players.contestants import make_player
 from alphazero.search.analysis import search_position
 from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
-from alphazero.wasm import dice_looks
-from alphazero.wasm.looks import Looks, some_positions
+from alphazero.wasm import dice_looks, looks
+from alphazero.wasm.looks import Looks, facts, some_positions
 from alphazero.web.one_file import make_file
 from tests.wasm.engines import needs_node
 from tests.wasm.published import ask, on_server, small_net, small_page
@@ -241,7 +241,7 @@ def test_pieces_are_known_on_squares_where_random_games_have_none():
         with contextlib.suppress(ValueError):  # no such position
             at = game.read_board(f"{board} {'wb'[int(rng.integers(2))]}")
             if not at.terminal:
-                assert dice_looks.told(made, at) == dice_looks.facts(at, dice_looks.NO_TEXT), board
+                assert looks.told(made, at) == facts(at), board
                 seen |= {(piece.cell, piece.shape, piece.player) for piece in game.pieces(at)}
         if len(seen) == whole:
             return
