@@ -24,7 +24,14 @@ from alphazero.web.searches import Grown, Stop, Trees, choose, policy_of, review
 from alphazero.web.tables import Stage, Table, is_game, title_of
 
 Answer = dict[str, Any]
-QUICK = ("welcome", "game", "position", "roll", "policy", "oracle", "tree", "record", "load")
+OF_TABLE: dict[str, Callable[[Table, Question], Answer]] = {
+    "game": lambda table, _: table.fields(),
+    "position": lambda table, question: table.position_fields(table.position(question)),
+    "roll": lambda table, question: {"actions": list(table.rolled(table.position(question), question.seed).actions)},
+    "oracle": lambda table, question: {"results": table.results(table.position(question))},
+    "record": lambda table, question: {"text": table.record_text(question)},
+}
+OTHERS = ("welcome", "policy", "tree", "load")
 WATCHED = ("runs", "run", "run_games", "tournaments", "tournament", "tournament_game")
 SEARCHES = ("move", "analyse", "review")
 MOST_EDGES = 40
@@ -39,8 +46,8 @@ class Engine:
         self._lock = threading.RLock()
         self._tables: dict[str, Table] = {}
         self.table_named(stage.name)  # mistakes in the names of contestants are told at once
-        self.quick: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in QUICK}
-        self.quick |= dict.fromkeys(WATCHED, self._watch)
+        self.quick: dict[str, Callable[..., Answer]] = {name: getattr(self, f"_{name}") for name in OTHERS}
+        self.quick |= dict.fromkeys(OF_TABLE, self._of_table) | dict.fromkeys(WATCHED, self._watch)
         """The answers to questions that take no search, by the name of the question: of a viewer and a `Question`."""
         self.searches = {name: getattr(self, f"_{name}") for name in SEARCHES}
         """The answers of searches, one after another: of a viewer, a `Question` and a `Stop`."""
@@ -80,25 +87,13 @@ class Engine:
             "game": stage.name, "watches": stage.runs is not None,
         }  # fmt: skip
 
-    def _game(self, viewer: object, question: Question) -> Answer:
-        return self.table_named(question.game).fields()
-
-    def _position(self, viewer: object, question: Question) -> Answer:
-        table = self.table_named(question.game)
-        return table.position_fields(table.position(question))
-
-    def _roll(self, viewer: object, question: Question) -> Answer:
-        table = self.table_named(question.game)
-        return {"actions": list(table.rolled(table.position(question), question.seed).actions)}
+    def _of_table(self, viewer: object, question: Question) -> Answer:
+        return OF_TABLE[question.ask](self.table_named(question.game), question)
 
     def _policy(self, viewer: object, question: Question) -> Answer:
         table = self.table_named(question.game)
         seat, _, generation = table.seat(question)
         return policy_of(seat, generation, table.position(question))
-
-    def _oracle(self, viewer: object, question: Question) -> Answer:
-        table = self.table_named(question.game)
-        return {"results": table.results(table.position(question))}
 
     def _tree(self, viewer: object, question: Question) -> Answer:
         tree = self.trees.get((viewer, question.side))
@@ -111,9 +106,6 @@ class Engine:
         for edge in fields["edges"]:
             edge["word"] = position.format(edge["action"])
         return {**fields, "path": question.path, "actions": position.actions, "mover": position.to_play}
-
-    def _record(self, viewer: object, question: Question) -> Answer:
-        return {"text": self.table_named(question.game).record_text(question)}
 
     def _load(self, viewer: object, question: Question) -> Answer:
         text = question.text.encode(errors="replace")
