@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from alphazero.errors import NetError
 from alphazero.game import Game
-from alphazero.nets.kernels.layer_program import RELU, TANH, LayerProgram, Rows, TapLayer, check_layers, layers_of
+from alphazero.nets.kernels.layer_program import RELU, TANH, LayerProgram, Rows, check_layers, layers_of
 from alphazero.nets.neural_net import NeuralNet
 from alphazero.nets.torch_net import TorchNet
 from alphazero.wasm.engine import ModuleBuilder
@@ -85,73 +85,51 @@ def program_of(net: NeuralNet, game: Game) -> Program:
         program = layers_of(module, game.observation_shape)
     except NetError as error:
         raise NetError(f"a web page cannot run this network: {error}") from error
-    return _Writer().program(program)
+    return _placed(program)
 
 
-class _Writer:
-    """Gives all layers their places in the memory of the page.
+def _placed(program: LayerProgram) -> Program:
+    """All layers with their places in the memory of the page.
 
     A tensor is a row of channels for each cell, filled up to whole blocks of cells and of channels; after the last
     block of cells comes a row of zeros.
     """
-
-    def __init__(self) -> None:
-        self.weights: list[np.ndarray] = []
-        self.tables: dict[bytes, int] = {}
-        """Where each list of cells is among all."""
-        self.starts: list[int] = []
-        """Where each tensor begins in the activations, by its number."""
-        self.num_weights = self.num_entries = self.num_activations = 0
-
-    def program(self, program: LayerProgram) -> Program:
-        self._add_rows(program.observation)
-        layers = tuple(map(self._layer, program.layers))
-        return Program(
-            layers=layers, weights=np.concatenate(self.weights), num_activations=self.num_activations,
-            tables=np.frombuffer(b"".join(self.tables), np.int32),
-            num_planes=_up(program.observation.channels, CHANNELS),
-            policy_places=self._places(program.policy), value_places=self._places(program.value),
-        )  # fmt: skip
-
-    def _layer(self, layer: TapLayer) -> Layer:
-        source, target = layer.source, layer.target
-        start, outputs = self._add_rows(target), _up(target.channels, CHANNELS)
-        taps, inputs = layer.weights.shape[:2]
+    tensors = [program.observation, *(layer.target for layer in program.layers)]
+    sizes = [(_up(rows.cells, CELLS) + 1) * _up(rows.channels, CHANNELS) for rows in tensors]
+    starts = [sum(sizes[:number]) for number in range(len(sizes))]
+    layers, weights, tables = list[Layer](), list[np.ndarray](), dict[bytes, int]()
+    for layer in program.layers:
+        source, target, (taps, inputs) = layer.source, layer.target, layer.weights.shape[:2]
         cells = np.full((_up(target.cells, CELLS), taps), -1, np.int32)
         cells[: target.cells] = layer.cells
         rows = np.where(cells < 0, np.int32(_up(source.cells, CELLS)), cells)
         table = (rows * np.int32(_up(source.channels, CHANNELS))).tobytes()
-        if table not in self.tables:
-            self.tables[table] = self.num_entries
-            self.num_entries += len(table) // 4
-        packed = np.zeros((taps, inputs, outputs), np.float32)
-        packed[..., : target.channels] = layer.weights
+        tables.setdefault(table, sum(map(len, tables)) // 4)
+        outputs = _up(target.channels, CHANNELS)
+        packed, shift = np.zeros((taps, inputs, outputs), np.float32), np.zeros(outputs, np.float32)
+        packed[..., : target.channels], shift[: target.channels] = layer.weights, layer.bias
         blocks = packed.reshape(taps, inputs, outputs // CHANNELS, CHANNELS).transpose(2, 0, 1, 3)
-        shift = np.zeros(outputs, np.float32)
-        shift[: target.channels] = layer.bias
-        return Layer(
-            source=self.starts[source.number], target=start,
-            residual=-1 if layer.residual is None else self.starts[layer.residual.number], table=self.tables[table],
-            taps=taps, blocks=len(cells) // CELLS, weights=self._add_weights(blocks), bias=self._add_weights(shift),
-            inputs=inputs, outputs=outputs, activation=layer.activation,
+        first = sum(map(len, weights))
+        weights += [blocks.ravel(), shift]
+        layers.append(
+            Layer(
+                source=starts[source.number], target=starts[target.number],
+                residual=-1 if layer.residual is None else starts[layer.residual.number], table=tables[table],
+                taps=taps, blocks=len(cells) // CELLS, weights=first, bias=first + blocks.size,
+                inputs=inputs, outputs=outputs, activation=layer.activation,
+            )
         )  # fmt: skip
 
-    def _add_rows(self, rows: Rows) -> int:
-        start = self.num_activations
-        self.starts.append(start)
-        self.num_activations += (_up(rows.cells, CELLS) + 1) * _up(rows.channels, CHANNELS)
-        return start
-
-    def _places(self, rows: Rows) -> np.ndarray:
+    def places(rows: Rows) -> np.ndarray:
         """Where the numbers of the tensor are in the activations."""
-        width = _up(rows.channels, CHANNELS)
-        places = [self.starts[rows.number] + cell * width + channel for cell, channel in rows.places()]
-        return np.array(places, np.int32)
+        start, width = starts[rows.number], _up(rows.channels, CHANNELS)
+        return np.array([start + cell * width + channel for cell, channel in rows.places()], np.int32)
 
-    def _add_weights(self, weights: np.ndarray) -> int:
-        self.weights.append(weights.ravel())
-        self.num_weights += weights.size
-        return self.num_weights - weights.size
+    return Program(
+        layers=tuple(layers), weights=np.concatenate(weights), num_activations=sum(sizes),
+        tables=np.frombuffer(b"".join(tables), np.int32), num_planes=_up(program.observation.channels, CHANNELS),
+        policy_places=places(program.policy), value_places=places(program.value),
+    )  # fmt: skip
 
 
 def _up(count: int, multiple: int) -> int:
