@@ -25,7 +25,7 @@ from alphazero.players.baselines import (
     _search_alpha_beta,
 )
 from alphazero.players.baselines import Dice as Ways
-from alphazero.players.contestants import PLAY
+from alphazero.players.contestants import PLAY, SIMULATIONS_PER_ACTION
 from alphazero.search.mcts import SearchConfig
 from alphazero.search.rollouts import _play_at_random, _roll_out
 from alphazero.search.tree import KernelSettings
@@ -86,14 +86,10 @@ def _choose_alone(seed, ply):
     return draw_best(own.weights, np.int64(seed), np.int64(ply))
 
 
-def add_moves(builder: ModuleBuilder, config: SearchConfig, simulations_per_action: int) -> None:
-    """Adds a player's moves to a builder that has a search, and where `opinion` is known, as `evaluate` of the search.
-
-    `config` is what the net learned with. Sequential halving considers at least one action at the root for each
-    `simulations_per_action`.
-    """
+def add_moves(builder: ModuleBuilder, config: SearchConfig) -> None:
+    """Adds a player's moves to a builder that has a search; `config` is what the net learned with."""
     learned = replace(config, noise_fraction=0.0, leaves_per_step=1).settings_for(builder.game)
-    builder.name(LEARNED=learned, PER_ACTION=simulations_per_action)
+    builder.name(LEARNED=learned, PER_ACTION=SIMULATIONS_PER_ACTION)
     builder.bind(_settings, _draw_best, open_tree, read_tree)
     _add_search(builder, "move")
     builder.add("choose", _choose, types.int32, types.int32)

@@ -23,7 +23,7 @@ from alphazero.errors import GameError, NetError
 from alphazero.game import Game
 from alphazero.game.rules import shown_words
 from alphazero.nets.neural_net import NeuralNet
-from alphazero.players.contestants import SIMULATIONS_PER_ACTION, load_net, search_of
+from alphazero.players.contestants import load_net, search_of
 from alphazero.storage.files import plain_number
 from alphazero.wasm.dice_looks import dice_looks_of, has_numbers
 from alphazero.wasm.engine import ModuleBuilder, evaluate_by_network, opinion_of_network
@@ -62,7 +62,7 @@ def make_file(loaded: LoadedGame, net: NeuralNet, title: str, card: Mapping[str,
     learned = search_of(net, title)
     sees_wins = game.num_players == 2  # as `Evaluator` does
     builder.add_search(evaluate_by_network if sees_wins else opinion_of_network, learned, opinion_of_network)
-    add_moves(builder, learned, SIMULATIONS_PER_ACTION)
+    add_moves(builder, learned)
     if has_baselines:
         add_baselines(builder)
     engine = builder.build()

@@ -11,7 +11,6 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.game import Game, Score
 from alphazero.game.kernels import Kernels
-from alphazero.players.contestants import SIMULATIONS_PER_ACTION
 from alphazero.search.analysis import Analysis
 from alphazero.search.mcts import QUIET, Search
 from alphazero.search.tree import UNPROVEN
@@ -54,7 +53,7 @@ def game(request: pytest.FixtureRequest) -> Game:
 def engine(game: Game) -> GameModule:
     builder = ModuleBuilder(game)
     builder.add_search(planted, QUIET)
-    add_moves(builder, LEARNED, SIMULATIONS_PER_ACTION)
+    add_moves(builder, LEARNED)
     return builder.build()
 
 

@@ -124,7 +124,7 @@ def compare_all(game: Game, counts: tuple[int, int, int], folder: Path, config: 
     """So many games, searches and moves, in one module."""
     builder = ModuleBuilder(game)
     builder.add_search(planted, config)
-    add_moves(builder, config, SIMULATIONS_PER_ACTION)
+    add_moves(builder, config)
     engine = builder.build()
     compare_rules(game, counts[0], folder, engine)
     compare_searches(game, counts[1], folder, config, engine)
