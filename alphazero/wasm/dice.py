@@ -25,8 +25,7 @@ def describe_with_die():
     for outcome in range(len(given.chances)):
         given.chances[outcome] = given.probabilities[outcome] if outcome < due else 0.0
     if due > 0:
-        for action in range(len(here.legal_mask)):
-            here.legal_mask[action] = False
+        here.legal_mask[:] = False
     return over
 
 

@@ -87,8 +87,7 @@ class Scratch(NamedTuple):
 def _start():
     """Sets up the start position."""
     here = page()
-    for word in range(len(here.state)):
-        here.state[word] = np.uint64(0)
+    here.state[:] = np.uint64(0)
     init(here.state)
     here.to_play[0] = mover(here.state, np.int8(0))
 
@@ -104,10 +103,8 @@ def _describe():
     """Writes the legal actions and the result; returns whether the game is over."""
     here = page()
     over = is_terminal(here.state)
-    for seat in range(here.result.shape[1]):
-        here.result[0, seat] = 0.0
-    for action in range(len(here.legal_mask)):
-        here.legal_mask[action] = False
+    here.result[:] = np.float32(0.0)
+    here.legal_mask[:] = False
     if over:
         write_result(here.state, here.result, 0)
     else:
@@ -214,9 +211,8 @@ def _look(node):
         for i in range(len(here.value)):
             seat = (one_tree.to_play[0, node] % DIE + i) % len(here.value)
             here.value[i] = seat_mean(one_tree, 0, node, seat)
-    for action in range(len(here.visits)):
-        here.visits[action], here.child[action], here.known[action] = 0, -1, UNPROVEN
-        here.prior[action] = here.q[action] = np.float32(0.0)
+    here.visits[:], here.child[:], here.known[:] = 0, -1, UNPROVEN
+    here.prior[:] = here.q[:] = np.float32(0.0)
     for edge in edges_of(one_tree, 0, node):
         if not open_node:
             break
