@@ -188,7 +188,7 @@ export class AnalyseView {
     delete opponent.step;
     this.app.memory.players = Array.from({ length: Math.max(2, this.game.seats) }, (_, seat) => (seat === mover ? { id: HUMAN } : opponent));
     this.app.memory.gaveUp = null;
-    this.app.fresh("play");
+    this.app.fresh(["play"]);
     this.playFrom(this.line.actions.slice(0, ply));
   }
 

@@ -202,19 +202,19 @@ export class BoardView {
     const largest = Math.max(...actions.map(share), 0);
     actions.sort((a, b) => share(a) - share(b));
     const kept = new Map(actions.map((action) => [this.first.get(action).cells.join(), action])); // of those with the same clicks
+    const mark = (clicked, width, props, filled = props) => { // a cell, or the way from one to another
+      const [from, to] = [cells[clicked[0]], cells[clicked.at(-1)]];
+      shaded.push(clicked.length > 1 ? drawArrow(from.outline, to.outline, width, filled) : drawArea(to.outline, to.look, 0.9, props));
+    };
     for (const action of actions) {
       const clicked = this.marked(this.first.get(action).cells);
       const text = marks?.texts?.[action];
+      const color = marks?.colors?.[action];
       if (!clicked.length || kept.get(this.first.get(action).cells.join()) !== action || (share(action) < LEAST_SHARE && text === undefined)) continue;
       const size = largest ? share(action) / largest : 0;
-      const props = { fill: marks?.colors?.[action] ?? colors.mark, "fill-opacity": (0.2 + 0.75 * size).toFixed(2) };
-      const [from, to] = [cells[clicked[0]], cells[clicked.at(-1)]];
-      if (clicked.length > 1) {
-        if (size || marks?.colors?.[action]) shaded.push(drawArrow(from.outline, to.outline, 0.06 + 0.12 * size, props));
-      } else if (size || marks?.colors?.[action]) shaded.push(drawArea(to.outline, to.look, 0.9, props));
-      if (text !== undefined && (clicked.length === 1 || size > 0.1 || marks?.colors?.[action])) {
-        const [x, y] = center(from.outline);
-        const [toX, toY] = center(to.outline);
+      if (size || color) mark(clicked, 0.06 + 0.12 * size, { fill: color ?? colors.mark, "fill-opacity": (0.2 + 0.75 * size).toFixed(2) });
+      if (text !== undefined && (clicked.length === 1 || size > 0.1 || color)) {
+        const [[x, y], [toX, toY]] = [clicked[0], clicked.at(-1)].map((cell) => center(cells[cell].outline));
         const part = clicked.length > 1 ? 0.5 : 1;
         numbers.push(words([x + part * (toX - x), y + part * (toY - y)], text, "number"));
       }
@@ -223,8 +223,7 @@ export class BoardView {
     if (this.best !== null && this.first.get(this.best)?.cells.length) {
       const clicked = this.marked(this.first.get(this.best).cells);
       const props = { fill: "none", stroke: "#2fbf71", "stroke-width": 5, class: "best" };
-      if (clicked.length > 1) shaded.push(drawArrow(cells[clicked[0]].outline, cells[clicked.at(-1)].outline, 0.14, { ...props, fill: "#2fbf71" }));
-      else shaded.push(drawArea(cells[clicked[0]].outline, cells[clicked[0]].look, 0.9, props));
+      mark(clicked, 0.14, props, { ...props, fill: "#2fbf71" });
     }
     refill(layers.marks, shaded);
     refill(layers.numbers, numbers);

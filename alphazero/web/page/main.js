@@ -78,8 +78,7 @@ class App {
     if (this.line.board === board) return;
     this.close();
     this.line = new Line(this.engine, this.game.game, board);
-    this.fresh("play");
-    this.fresh("analyse");
+    this.fresh();
   }
 
   // Replaces the line by {actions} or {moves} from a board or from the start; moves may be the text of a board, too.
@@ -115,8 +114,7 @@ class App {
     document.getElementById("game").value = game.game;
     this.line = new Line(this.engine, game.game);
     this.memory = { ...JSON.parse(recall("sessionStorage", `game ${game.game}`)), overlay: this.memory.overlay };
-    this.fresh("play");
-    this.fresh("analyse");
+    this.fresh();
     return true;
   }
 
@@ -130,9 +128,9 @@ class App {
     for (const name of OF_GAME) if (game === this.game) this.views[name]?.offer(players);
   }
 
-  // The view is made anew when it is opened next.
-  fresh(view) {
-    delete this.views[view];
+  // The views are made anew when they are opened next.
+  fresh(views = OF_GAME) {
+    for (const view of views) delete this.views[view];
   }
 
   close() {

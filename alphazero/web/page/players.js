@@ -112,12 +112,8 @@ export class PlayerPicker {
   // Says the number, and the strength that was measured with it.
   describe() {
     const { player } = this;
-    if (!player) {
-      this.note.textContent = "";
-      return;
-    }
-    if (!player.slider || this.searches) {
-      this.note.textContent = player.note;
+    if (!player?.slider || this.searches) {
+      this.note.textContent = player?.note ?? "";
       return;
     }
     const { unit, steps, measured } = player.slider;

@@ -24,22 +24,18 @@ export class TreePanel {
       el("div", { class: "buttons" }, this.there));
   }
 
-  get isOpen() {
-    return this.node.open;
-  }
-
   // The position has changed: the walk begins at the root again.
   reset() {
     this.path = [];
     this.words = [];
     this.found = null;
     for (const part of [this.crumbs, this.said, this.table]) refill(part);
-    if (this.isOpen) this.ask();
+    if (this.node.open) this.ask();
   }
 
   toggled() {
     clearInterval(this.timer);
-    if (this.isOpen) {
+    if (this.node.open) {
       this.ask();
       // while the server is away, questions would pile up
       this.timer = setInterval(() => !document.hidden && !this.waiting && this.ask(), PAUSE);
