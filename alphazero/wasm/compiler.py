@@ -123,22 +123,20 @@ class Layout(Memory):
     def __init__(self) -> None:
         self.size = 0
         """Bytes that are in use."""
-        self._base: dict[int, int] = {}
-        """The addresses of the arrays by numpy's addresses."""
-        self._arrays: list[np.ndarray] = []
+        self._places: dict[int, tuple[int, np.ndarray]] = {}
+        """By numpy's addresses the module's, and the arrays, which are kept so that no other gets the place of one."""
 
     def zeros(self, shape: tuple[int, ...], kind: Any) -> np.ndarray:
         array = np.zeros(shape, kind)
-        self._base[array.__array_interface__["data"][0]] = FIRST_ADDRESS + self.size
-        self._arrays.append(array)  # kept, so that no other array gets its place
+        self._places[array.ctypes.data] = FIRST_ADDRESS + self.size, array
         self.size += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
         return array
 
     def address(self, array: np.ndarray) -> int:
         """The address of an array of this memory, or of a part of one."""
-        start = array.__array_interface__["data"][0]
-        owner = max(base for base in self._base if base <= start)
-        return self._base[owner] + start - owner
+        start = array.ctypes.data
+        owner = max(base for base in self._places if base <= start)
+        return self._places[owner][0] + start - owner
 
     def placed(self, arrays: Any) -> Any:
         """A function that gives the arrays, a named tuple, to compiled code."""
