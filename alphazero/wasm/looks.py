@@ -103,7 +103,9 @@ def told(looks: Looks, position: Position) -> Facts:
 
     If two actions have the same clicks, the one of the higher number has them.
     """
-    pieces = told_pieces(looks, position)
+    bits = bits_of(position, {})
+    found = {cell: answer(looks, tree, bits) for cell, tree in enumerate(looks.pieces)}
+    pieces = {cell: piece for cell, piece in found.items() if piece is not None}
     bits = np.append(bits_of(position, pieces), position.legal_mask)
     legal, taken = np.flatnonzero(position.legal_mask).tolist(), list[Any]()
     words, clicks = {action: answer(looks, looks.words[action], bits) for action in legal}, dict[int, Any]()
@@ -111,13 +113,6 @@ def told(looks: Looks, position: Position) -> Facts:
         clicks[action] = [way for way in answer(looks, looks.clicks[action], bits) if way not in taken]
         taken += clicks[action]
     return pieces, words, clicks
-
-
-def told_pieces(looks: Looks, position: Position) -> dict[int, Any]:
-    """The trees' pieces by cell."""
-    bits = bits_of(position, {})
-    found = {cell: answer(looks, tree, bits) for cell, tree in enumerate(looks.pieces)}
-    return {cell: piece for cell, piece in found.items() if piece is not None}
 
 
 def looks_of(game: Game) -> Looks:
