@@ -46,6 +46,8 @@ MOST_SIMULATIONS = 20_000
 """Simulations of one search, if so many nodes fit into MOST_BYTES."""
 MOST_BYTES = 1 << 26
 
+Template = Callable[..., Any]
+
 
 class Page(NamedTuple):
     """The arrays that the page reads. W is A, or the most outcomes of a die if there are more."""
@@ -284,7 +286,7 @@ class ModuleBuilder:
                 "functions that numba compiles (docs/guides/writing_rules.md)"
             )
         self.game, self.layout = game, Layout()
-        self._made: dict[Callable[..., Any], Any] = {}
+        self._made: dict[Template, Any] = {}
         self._entry_points: dict[str, EntryPoint] = {}
         self._most_simulations = 0
         self._sizes: dict[str, Any] = {
@@ -305,20 +307,14 @@ class ModuleBuilder:
         self.add("start", _start)
         self.add("play", _play, types.int32)
         if game.num_outcomes:
-            self._add_dice()
-        else:
-            self.add("describe", _describe)
+            arrays = self.arrays(Dice)
+            self.readable |= {"chances": arrays.chances, "outcomes": arrays.outcomes}
+            self.name(dice=self.layout.placed(arrays))
+            self.bind(_advance_to_die, _describe)
+            self.add("settle", settle_die, types.int32)
+            self.add("throw", throw, types.int32, types.int32)
+        self.add("describe", describe_with_die if game.num_outcomes else _describe)
         self.add("observe", _observe)
-
-    def _add_dice(self) -> None:
-        """Adds what a game with dice has besides."""
-        arrays = self.arrays(Dice)
-        self.readable |= {"chances": arrays.chances, "outcomes": arrays.outcomes}
-        self.name(dice=self.layout.placed(arrays))
-        self.bind(_advance_to_die, _describe)
-        self.add("describe", describe_with_die)
-        self.add("settle", settle_die, types.int32)
-        self.add("throw", throw, types.int32, types.int32)
 
     def arrays(self, kind: type[Arrays], **sizes: int) -> Arrays:
         """Arrays in the module's memory, as `make_arrays` makes them; A, K and P are known."""
@@ -328,26 +324,21 @@ class ModuleBuilder:
         """Makes values known to the templates that are added later."""
         self._scope |= values
 
-    def bind(self, *templates: Callable[..., Any], **named: Callable[..., Any]) -> None:
+    def bind(self, *templates: Template, **named: Template) -> None:
         """Makes templates known by their names less the underscore, or by others; each knows those before it."""
         for name, template in ({each.__name__.lstrip("_"): each for each in templates} | named).items():
             self._scope[name] = self._bound(template)
 
-    def _bound(self, template: Callable[..., Any]) -> Callable[..., Any]:
+    def _bound(self, template: Template) -> Template:
         """The template with the rules and all that has a name by now; a compiled function stays as it is."""
         return template if hasattr(template, "py_func") else bound(template, self._scope)
 
-    def add(self, name: str, template: Callable[..., Any], *arguments: Any) -> None:
+    def add(self, name: str, template: Template, *arguments: Any) -> None:
         """Adds an entry point that takes numbers of these types of numba's."""
         function = rebuilt(self._bound(template), compiled_as("numpy"), self._made)
         self._entry_points[name] = function, arguments
 
-    def add_search(
-        self,
-        evaluate: Callable[..., Any],
-        config: SearchConfig = QUIET,
-        opinion: Callable[..., Any] | None = None,
-    ) -> None:
+    def add_search(self, evaluate: Template, config: SearchConfig = QUIET, opinion: Template | None = None) -> None:
         """Adds the search of the position, PUCT without noise; `num_simulations` and `leaves_per_step` do not matter.
 
         `evaluate(state uint64[K], legal_mask bool[A], priors float32[A], values float32[V])` answers for new leaves: it
