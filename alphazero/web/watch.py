@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from alphazero.errors import InputError, StorageError, quote
-from alphazero.matches.intervals import score_interval, show_share
+from alphazero.matches.intervals import show_share
 from alphazero.storage.folder_lock import holder_of
 from alphazero.storage.manifest import CONFIG
 from alphazero.storage.metrics_file import METRICS, read_metrics
@@ -109,8 +109,7 @@ class Watched:
                 {
                     "name": row.name, "rating": round(row.rating), "error": round(row.rating_error), "games": row.games,
                     "wins": row.wins, "draws": row.draws, "losses": row.losses, "score": row.score,
-                    "interval": list(score_interval(row.wins, row.draws, row.losses)),
-                    "ms": row.ms_per_move,
+                    "interval": row.score_interval, "ms": row.ms_per_move,
                     "better": None if row.better_than_next is None else show_share(row.better_than_next),
                 }
                 for row in standings.rows
