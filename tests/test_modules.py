@@ -73,8 +73,7 @@ TESTED_IN = {
         "alphazero/commands/tournament.py",
     ],
     "tests/training/test_coach.py": [
-        "alphazero/training/config.py", "alphazero/training/loop.py",
-        "alphazero/training/parts/*.py", "alphazero/training/plan.py",
+        "alphazero/training/config.py", "alphazero/training/parts/*.py", "alphazero/training/plan.py",
     ],
     "tests/storage/test_run_folder.py": ["alphazero/storage/manifest.py", "alphazero/storage/run_names.py"],
     "tests/training/test_selfplay.py": ["alphazero/training/selfplay/*.py"],

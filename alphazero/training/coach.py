@@ -1,4 +1,7 @@
-"""The coach of a run: its parts, put together."""
+"""The coach of a run: the loop of AlphaZero, and all that its steps share.
+
+The steps are in `parts/`, and each adds its figures to the generation; docs/method.md says why they are as they are.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,12 @@ from alphazero.players.player import Player
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training.loop import train
-from alphazero.training.parts.gate import benchmark_figures, net_player, play_matches
+from alphazero.training.parts.gate import benchmark_figures, judge, net_player, play_matches, score
 from alphazero.training.parts.journal import Journal, TensorBoard, Tracker
 from alphazero.training.parts.lineup import Lineup, Run
 from alphazero.training.parts.pace import Pace
-from alphazero.training.parts.resume import begin, read_saved, restore
+from alphazero.training.parts.resume import begin, commit, keep, read_saved, restore, save
+from alphazero.training.parts.steps import learn, play
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.selfplay.calibration import compile_all
@@ -52,6 +55,35 @@ class Coach(Run):
         self.stop = stop or threading.Event()
         self.pace = Pace(plan.config)
         self._trackers = trackers
+
+    def run(self) -> None:
+        """Trains until the generations or the minutes are used up; raises Stopped when `stop` is set."""
+        if self.lineup.grows:
+            logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
+        if self.pace.is_over:
+            logger.info(
+                "there is nothing left to train: %s and %s count from the beginning of the run",
+                option("generations"), option("minutes"),
+            )  # fmt: skip
+        while not self.pace.is_over:
+            generation = self.journal.begin(self.pace.generation + 1)
+            # the best net plays against itself
+            samples = play(self, generation)
+            if not len(samples):  # the minutes are used up before a game was over
+                break
+            # the samples join the replay window, from which the candidate learns
+            keep(self, generation, samples)
+            learn(self, generation, len(samples))
+            # the candidate meets the best net; the figure `promoted` is the verdict
+            judge(self, generation)
+            save(self, generation)
+            # if it is promoted, it plays from now on
+            self.lineup.take_turns(generation)
+            # the game's benchmark
+            score(self, generation)
+            # all that the next generation starts from; the manifest comes last and makes the generation count
+            commit(self, generation)
+            self.journal.end(generation)
 
     def prepare(self) -> None:
         """Compiles the search, makes the nets and workers, and reads the run or begins it; raises InputError."""
@@ -94,17 +126,6 @@ class Coach(Run):
 
     def __exit__(self, *raised: object) -> None:
         self.close()
-
-    def run(self) -> None:
-        """Trains until the generations or the minutes are used up; raises Stopped when `stop` is set."""
-        if self.lineup.grows:
-            logger.info("%s plays until the network of the new sizes passes the gate", self.config.initial_net)
-        if self.pace.is_over:
-            logger.info(
-                "there is nothing left to train: %s and %s count from the beginning of the run",
-                option("generations"), option("minutes"),
-            )  # fmt: skip
-        train(self)
 
     def evaluate(self, opponents: Sequence[Player]) -> dict[str, Any]:
         """The best net's `benchmark` figures and its `matches`; written to `evaluation.json`, too."""

@@ -17,7 +17,7 @@ from alphazero.cluster import pool as pool_module
 from alphazero.cluster import self_play as workers_module
 from alphazero.cluster.pool import Host, Parcel, Pool
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training import loop
+from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.parts import gate
@@ -178,7 +178,7 @@ def test_the_games_of_a_net_and_of_the_larger_one_after_it_have_different_number
     assert train(GAME, replace(QUICK, generations=1), smaller, threads=1).generation == 1
     folder, cluster = tmp_path / "run", FakeCluster([machine("a"), machine("b")])
     monkeypatch.setattr(Pool, "close", close_later)
-    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
+    monkeypatch.setattr(coach_module, "judge", gate_that_passes(2))
     larger = replace(QUICK.net, channels=QUICK.net.channels + 2)
     coach = play(folder, cluster, 3, replace(QUICK, gate=GateConfig(), initial_net=str(smaller), net=larger))
     assert coach.lineup.best_generation == 2 and len(cluster.actors) == 4

@@ -149,7 +149,7 @@ def test_a_run_from_python_takes_the_sizes_of_the_net_to_begin_with(monkeypatch,
 def test_a_run_whose_candidates_do_not_pass_says_whose_net_is_the_best(capsys, tmp_path, finished, monkeypatch):
     flags = ["--net.channels", "12", "--gate.threshold", "1"]
     figures = {"promoted": False, "gate_score": 0.0, "gate_games": 4, "gate_distinct_games": 4, "gate_seconds": 0.1}
-    monkeypatch.setattr("alphazero.training.loop.judge", lambda run, generation: generation.figures.update(figures))
+    monkeypatch.setattr("alphazero.training.coach.judge", lambda run, generation: generation.figures.update(figures))
     assert run_command(main, [*start_from(f"{finished}:1", "--run", str(tmp_path / "next")), *flags]) == 0
     assert f"No candidate has passed the gate: the best net is still {finished}:1. With" in capsys.readouterr().out
 

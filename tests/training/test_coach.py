@@ -31,7 +31,7 @@ from alphazero.storage.formats import EVALUATION_SEAL
 from alphazero.storage.manifest import latest_manifest
 from alphazero.storage.metrics_file import read_metrics
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training import loop
+from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import (
     EvaluationConfig,
@@ -213,7 +213,7 @@ def growing(undisturbed) -> RunConfig:
 def grown(growing, tmp_path_factory) -> Coach:
     """A run whose candidate of the second generation takes over."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(loop, "judge", gate_that_passes(2))
+        patched.setattr(coach_module, "judge", gate_that_passes(2))
         return run_all(tmp_path_factory.mktemp("runs") / "grown", growing)
 
 
@@ -222,7 +222,7 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
 ):
     """Until then the games are those of a run that goes on with the other network, whose candidates do not pass."""
     folder = grown.folder.path
-    monkeypatch.setattr(loop, "judge", gate_that_passes(0))
+    monkeypatch.setattr(coach_module, "judge", gate_that_passes(0))
     run_all(tmp_path / "same", replace(growing, net=TINY.net, generations=2))
     for name in ("generation_0000.safetensors", "replay_0002.npz"):
         assert checksums(folder)[name] == checksums(tmp_path / "same")[name], name
@@ -238,7 +238,7 @@ def test_a_network_of_other_sizes_learns_from_the_games_of_another_until_it_pass
 def test_a_resumed_run_outgrows_its_first_net_as_the_uninterrupted_one(
     growing, grown, tmp_path, monkeypatch, stop_after
 ):
-    monkeypatch.setattr(loop, "judge", gate_that_passes(2))
+    monkeypatch.setattr(coach_module, "judge", gate_that_passes(2))
     run_in_two_parts(tmp_path / "resumed", stop_after, monkeypatch, growing)
     assert checksums(tmp_path / "resumed") == checksums(grown.folder.path)
 
@@ -254,7 +254,7 @@ def judged(coach: Coach, number: int) -> dict:
     coach.pace.generation = number - 1
     generation = coach.journal.begin(number)
     generation.figures |= {"plies_per_game": 7.0, "simulations_per_s": 1000}
-    loop.judge(coach, generation)
+    coach_module.judge(coach, generation)
     return generation.figures
 
 

@@ -24,7 +24,8 @@ from alphazero.interruption import State
 from alphazero.matches import arena
 from alphazero.storage.manifest import latest_manifest, read_config
 from alphazero.storage.run_folder import RunFolder
-from alphazero.training import loop, plan
+from alphazero.training import coach as coach_module
+from alphazero.training import plan
 from alphazero.training.coach import Coach
 from alphazero.training.config import SelfPlayConfig
 from alphazero.training.parts import gate, journal, lineup, steps
@@ -87,7 +88,7 @@ def test_a_run_leaves_torch_as_many_threads_as_it_found(tmp_path):
 
 def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch):
     """By an event in the second generation, by an interrupt in the third."""
-    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), loop.learn
+    loaded, stop, learn = registry.load("tictactoe"), threading.Event(), coach_module.learn
     config, folder = replace(SMALL, generations=3), tmp_path / "run"
 
     def learn_until_stopped(run, generation, num_new):
@@ -97,13 +98,13 @@ def test_a_stopped_training_is_saved_and_can_go_on(tmp_path, monkeypatch):
             stop.set()
         learn(run, generation, num_new)
 
-    monkeypatch.setattr(loop, "learn", learn_until_stopped)
+    monkeypatch.setattr(coach_module, "learn", learn_until_stopped)
     run = train(loaded, config, folder, threads=1, stop=stop)
     assert run.stopped and run.generation == 1 and not run.evaluation
     assert len(run.metrics) == 1 and run.net.card["parameters"] > 0
     run = train(loaded, config, folder, threads=1, resume=True)
     assert run.stopped and run.generation == 2
-    monkeypatch.setattr(loop, "learn", learn)
+    monkeypatch.setattr(coach_module, "learn", learn)
     assert train(loaded, config, folder, threads=1, resume=True).generation == 3
 
 
