@@ -5,7 +5,7 @@ shown_NNNN.json            at most MOST_GAMES games as records, sealed by their 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import NamedTuple
@@ -42,51 +42,45 @@ class FinishedGame(NamedTuple):
 
 
 def actions_of(game: Game, finished: FinishedGame, seed: int) -> tuple[int, ...] | None:
-    """The actions from the start position to the end; None if the states do not follow in a run of that `seed`."""
+    """The actions, and outcomes of dice, from the start position to the end.
+
+    None if the states do not follow in a run of that `seed`.
+    """
     position = game.start()
-    if game.num_outcomes:
-        return _with_outcomes(position, finished.states)
-    with np.errstate(over="ignore"):
-        key = _make_key(seed, finished.number, 0, OPENING)
-        marks = [_uniform(key, ply + 1) for ply in range(finished.opening_plies)]
-    for mark in marks:  # as `rollouts` draws them
-        if position.terminal:
+    if not game.num_outcomes:  # a game with dice has no random opening
+        with np.errstate(over="ignore"):
+            key = _make_key(seed, finished.number, 0, OPENING)
+            marks = [_uniform(key, ply + 1) for ply in range(finished.opening_plies)]
+        for mark in marks:  # as `rollouts` draws them
+            if position.terminal:
+                return None
+            legal = position.legal_actions
+            position = position.play(legal[int(mark * len(legal))])
+    for number, state in enumerate(finished.states):
+        if (reached := _reach(position, state, plays=number > 0)) is None:
             return None
-        legal = position.legal_actions
-        position = position.play(legal[int(mark * len(legal))])
-    if not np.array_equal(position.state[: len(finished.states[0])], finished.states[0]):
-        return None
-    for state in finished.states[1:]:
-        legal = position.legal_actions
-        if isinstance(game, PythonGame):  # its state tells the action, and to play all others can take long
-            told = game.actions_of(state)[-1:] if state[0] == position.ply + 1 <= game.max_plies else []
-            legal = [action for action in told if action in legal]
-        children = (position.play(action) for action in legal)
-        after = next((child for child in children if np.array_equal(child.state[: len(state)], state)), None)
-        if after is None:
-            return None
-        position = after
+        position = reached
     return position.actions
 
 
-def _with_outcomes(start: Position, states: np.ndarray) -> tuple[int, ...] | None:
-    """The actions and outcomes of dice that lead from the start to each state in turn; None if none do."""
-    if isinstance(start.game, PythonGame):  # its last state tells them all
+def _reach(position: Position, state: np.ndarray, plays: bool) -> Position | None:
+    """The position of that state, after an action if somebody `plays`, and after dice; None if none leads there."""
+    if isinstance(game := position.game, PythonGame):  # its state tells them, and to try all others can take long
         try:
-            told = start.game.position(start.game.actions_of(states[-1]))
+            for move in game.actions_of(state)[len(position.actions) :]:
+                position = position.play(move)
         except InputError:
             return None
-        on_the_way = {position.state.tobytes() for position in told.history}
-        return told.actions if all(state.tobytes() in on_the_way for state in states) else None
-    found, wave = start, [start]
-    for number, state in enumerate(states):
-        wave = [found] if number == 0 else [found.play(action) for action in found.legal_actions]
-        while all(not np.array_equal(position.state[: len(state)], state) for position in wave):
-            wave = [position.play(outcome) for position in wave for outcome in range(len(position.chances))]
-            if not wave:
-                return None
-        found = next(position for position in wave if np.array_equal(position.state[: len(state)], state))
-    return found.actions
+        return position if np.array_equal(position.state, state) else None
+    wave: Iterable[Position] = map(position.play, position.legal_actions) if plays else [position]
+    while wave:
+        passed = []
+        for found in wave:
+            if np.array_equal(found.state[: len(state)], state):
+                return found
+            passed.append(found)
+        wave = [found.play(outcome) for found in passed for outcome in range(len(found.chances))]
+    return None
 
 
 def records_of_games(
