@@ -53,8 +53,10 @@ class LocalWorkers(Workers):
         if self._total > len(self.all):
             plan.check_parts()
         children = [self._start_process(i) for i in range(len(self.all), self._total)]
-        first_ones = children[self._each - len(self.all) :: self._each]  # of every further device
-        self.together = Together(first_ones, plan.devices[0] == "cpu")
+        self.learners = children[self._each - len(self.all) :: self._each]
+        """The first process of every further device, which learns beside this one."""
+        self._meeting: contextlib.ExitStack | None = None
+        """As long as those who learn are connected: ends that, and removes the folder in which they have met."""
         self.all += children
 
     def get_ready(self) -> None:
@@ -90,13 +92,10 @@ class LocalWorkers(Workers):
     def close(self) -> None:
         """Ends the processes, if there are any, and frees the trees; a second call does nothing."""
         try:
-            self.together.leave()
+            self._leave()
         finally:
             end_all([worker for worker in self.all if isinstance(worker, WorkerProcess)])
             self.all.clear()
-
-    def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        return self.together.learn(trainer, job, learn_here)
 
     def _number_of_threads(self, num_slots: int) -> int:
         """The workers of this process, which take turns at Python's lock; all others get processes of their own."""
@@ -149,26 +148,16 @@ class LocalWorkers(Workers):
         )  # fmt: skip
         return WorkerProcess(settings, lambda: run.playing()[1], run.stop)
 
-
-# --- learning on several devices ---
-
-
-class Together:
-    """The processes that learn beside this one; none where there is one device."""
-
-    def __init__(self, children: Sequence[WorkerProcess], on_processor: bool):
-        self.children, self._on_processor = children, on_processor
-        self._meeting: contextlib.ExitStack | None = None
-        """As long as they are connected: ends that, and removes the folder in which they have met."""
+    # --- learning on several devices ---
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
-        if not self.children:
+        if not self.learners:
             return learn_here()
-        pool = ThreadPoolExecutor(len(self.children))
+        pool = ThreadPoolExecutor(len(self.learners))
         if self._meeting is None:
             self._meet(trainer, pool)
-        parts = [pool.submit(child.ask, "learn", job) for child in self.children]
+        parts = [pool.submit(child.ask, "learn", job) for child in self.learners]
         for part in parts:
             part.add_done_callback(self._end_if_failed)
         try:
@@ -178,10 +167,10 @@ class Together:
 
     def _end_if_failed(self, part: Future[None]) -> None:
         """Frees those who would wait for a process that has failed; on the processor its closed connections do."""
-        if part.exception() is not None and not self._on_processor:
-            self.leave()
+        if part.exception() is not None and self._plan.devices[0] != "cpu":
+            self._leave()
 
-    def leave(self) -> None:
+    def _leave(self) -> None:
         """Ends the connections between those who learn together; a second call does nothing."""
         meeting, self._meeting = self._meeting, None
         if meeting:
@@ -190,10 +179,11 @@ class Together:
     def _meet(self, trainer: Trainer, pool: ThreadPoolExecutor) -> None:
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True))
-            size, meeting = 1 + len(self.children), Path(folder) / "meeting"
-            parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.children, start=1)]
+            size, meeting = 1 + len(self.learners), Path(folder) / "meeting"
+            parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.learners, start=1)]
             in_company(parts, lambda: stack.callback(trainer.join(meeting, 0, size)))
             self._meeting = stack.pop_all()
+
 
 
 def in_company(parts: Sequence[Future[None]], do_ours: Callable[[], Any]) -> Any:

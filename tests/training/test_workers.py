@@ -62,7 +62,7 @@ def test_two_devices_play_and_learn_what_two_threads_would_bit_for_bit_and_a_dea
         assert one.lineup.inference == two.lineup.inference == inference
         expect_equal(one, two)
         # a process that dies while learning ends the run and is named
-        learn, (child,) = two.lineup.learner.learn, two.lineup.workers.together.children
+        learn, (child,) = two.lineup.learner.learn, two.lineup.workers.learners
         monkeypatch.setattr(two.pace, "config", replace(two.config, generations=3))
         monkeypatch.setattr(two.lineup.learner, "learn", lambda *job: (child.process.kill(), learn(*job))[1])
         with pytest.raises(TrainingError, match="has died"):
