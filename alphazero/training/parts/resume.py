@@ -156,7 +156,7 @@ def begin(run: Run) -> None:
         figures[ORIGINS[fresh]] = {"net": name, "card_sha256": card["card_sha256"]}
     _save_net(run, 0, net, lineup.sizes, figures)
     lineup.best.load(lineup.best_checkpoint)
-    _commit(run, {})
+    commit(run)
 
 
 def restore(run: Run, manifest: Manifest, saved: SavedState) -> None:
@@ -217,43 +217,37 @@ def _save_net(run: Run, generation: int, net: NeuralNet, sizes: Any, figures: Ma
     check_saved(net, path, card)
 
 
-def commit(run: Run, generation: Generation) -> None:
-    """Writes all that the next generation starts from; the manifest comes last and makes it count."""
-    run.pace.newest_seconds = generation.seconds
-    run.pace.seconds += run.pace.newest_seconds
-    generation.add_times(run.pace.seconds)
-    _commit(run, generation.figures)
-
-
-def _commit(run: Run, figures: Mapping[str, Any]) -> None:
-    lineup, plan, generation, trainer = run.lineup, run.plan, run.pace.generation, run.lineup.learner.trainer
+def commit(run: Run, generation: Generation | None = None) -> None:
+    """Writes all that the next generation starts from; the manifest comes last and makes it count. None: number 0."""
+    lineup, plan, pace, number = run.lineup, run.plan, run.pace, run.pace.generation
+    if generation:
+        pace.newest_seconds = generation.seconds
+        pace.seconds += pace.newest_seconds
+        generation.add_times(pace.seconds)
     run.folder.check()
-    games, learner = lineup.games_in_progress(), run.file("learner", generation, "safetensors")
-    trainer.save(learner)
-    check_saved(trainer, learner, {})
-    files = {**_write_npz(run, "games", generation, games), **run.window_files}
-    for checkpoint in {lineup.checkpoint(generation), lineup.best_checkpoint, learner}:
+    games, learner = lineup.games_in_progress(), run.file("learner", number, "safetensors")
+    lineup.learner.trainer.save(learner)
+    check_saved(lineup.learner.trainer, learner, {})
+    files = {**_write_npz(run, "games", number, games), **run.window_files}
+    for checkpoint in {lineup.checkpoint(number), lineup.best_checkpoint, learner}:
         card = checkpoint.with_suffix(".json")
         files |= {checkpoint.name: read_card(card)["weights"]["sha256"], card.name: sha256_of(card)}
-    if figures:
-        run.folder.append_metrics(figures)
-    window = list(run.window.generations)
+    if generation:
+        run.folder.append_metrics(generation.figures)
     state = {
         "best": lineup.best_generation, "seed": plan.seed, "threads": plan.threads, "devices": plan.device_kinds,
-        "deterministic": plan.deterministic, "rules": run.rules, "replay": [number for number, _ in window],
-        "samples": [len(samples) for _, samples in window], "seconds": run.pace.seconds,
+        "deterministic": plan.deterministic, "rules": run.rules, "replay": [each for each, _ in run.window.generations],
+        "samples": [len(samples) for _, samples in run.window.generations], "seconds": pace.seconds,
         "inference": lineup.inference, **lineup.workers.state(),
     }  # fmt: skip
     if targets := plan.names_of_parts.get("value_targets"):
         state["value_targets"] = targets
-    run.folder.commit(generation, files, state, plan.config.keep)
+    run.folder.commit(number, files, state, plan.config.keep)
     lineup.workers.committed()
 
 
 def _write_npz(run: Run, kind: str, generation: int, arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
     """Writes a file of the generation; returns its name and SHA-256."""
-    path, settings = (
-        run.file(kind, generation),
-        (option("self_play.games_per_generation"), option("self_play.num_slots")),
-    )
-    return {path.name: write_npz(path, arrays, f". Choose smaller {' and '.join(settings)}")}
+    path = run.file(kind, generation)
+    settings = f"{option('self_play.games_per_generation')} and {option('self_play.num_slots')}"
+    return {path.name: write_npz(path, arrays, f". Choose smaller {settings}")}
