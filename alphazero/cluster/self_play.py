@@ -170,10 +170,6 @@ class AllHosts(Worker):
     def __init__(self, cluster: Cluster, assignment: Assignment):
         plan = self._plan = assignment.plan
         self._cluster, self._assignment, self.inbox = cluster, assignment, assignment.arrivals
-        self._settings = plan.worker_settings(
-            assignment.sizes, device="cpu", inference="torch", deterministic=False, threads=1,
-            num_slots=plan.config.self_play.num_slots,
-        )  # fmt: skip
         self.fingerprint = game_fingerprint(plan.loaded.game)
         self.wanted = plan.config.self_play.games_per_generation
         self.versions = assignment.versions
@@ -199,7 +195,10 @@ class AllHosts(Worker):
     def settings(self, host: RemoteHost) -> WorkerSettings:
         slots = slots_of_host(self._plan.config, expected_hosts(self._cluster))
         self._ledgers[host.number] = _Ledger(slots * (2 if host.device == "cuda" else 1))
-        return replace(self._settings, num_slots=slots, device=host.device, inference=self._assignment.inference())
+        return self._plan.worker_settings(
+            self._assignment.sizes, device=host.device, inference=self._assignment.inference, deterministic=False,
+            threads=1, num_slots=slots,
+        )  # fmt: skip
 
     def files(self) -> tuple[int, dict[str, bytes]] | None:
         generation, path = self.note_version()

@@ -107,10 +107,10 @@ class Assignment:
     kernels: Kernels
     sizes: Any
     """The settings of the net that plays."""
-    inference: Callable[[], str]
-    """The library that runs the networks; elsewhere asked from `Workers.start` on, as is the next."""
+    inference: str
+    """The library that runs the networks."""
     playing: Callable[[], tuple[int, Path]]
-    """The generation that plays, and its checkpoint."""
+    """The generation that plays, and its checkpoint; elsewhere asked from `Workers.start` on."""
     arrivals: Arrivals
     """Where games from elsewhere wait for their generation."""
     versions: list[int]

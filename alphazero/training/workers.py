@@ -70,7 +70,7 @@ class LocalWorkers(Workers):
         if self._on_gpu:
             each = self.num_slots * bytes_of_tree(self._kernels, self._plan.config.search)
             trees = f"the GPU ({self._each * each / 1e9:.1f} GB)"
-        library = describe_inference(self._assignment.inference())
+        library = describe_inference(self._assignment.inference)
         return (
             f"on {devices}: trees on {trees}, {self._total} x {count_of(self.num_slots, 'game')} at once"
             f"{f', {processes} of them in processes of their own' * (processes > 0)}; "
@@ -142,7 +142,7 @@ class LocalWorkers(Workers):
     def _start_process(self, number: int) -> WorkerProcess:
         plan, run = self._plan, self._assignment
         settings = plan.worker_settings(
-            run.sizes, device=plan.devices[number // self._each], inference=run.inference(),
+            run.sizes, device=plan.devices[number // self._each], inference=run.inference,
             deterministic=plan.deterministic, threads=plan.threads_each, num_slots=self.num_slots, first_game=number,
             game_stride=self._total, learns=number >= self._each and number % self._each == 0,
         )  # fmt: skip
@@ -183,7 +183,6 @@ class LocalWorkers(Workers):
             parts = [pool.submit(child.ask, "join", meeting, i, size) for i, child in enumerate(self.learners, start=1)]
             in_company(parts, lambda: stack.callback(trainer.join(meeting, 0, size)))
             self._meeting = stack.pop_all()
-
 
 
 def in_company(parts: Sequence[Future[None]], do_ours: Callable[[], Any]) -> Any:

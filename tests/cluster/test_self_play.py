@@ -287,7 +287,7 @@ def host(number: int) -> RemoteHost:
 def workers(folder: RunFolder, weights: Path) -> ClusterWorkers:
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=(cluster := NoCluster("local")))
     assignment = Assignment(
-        plan, None, TINY.net, lambda: "torch", lambda: (0, weights / CHECKPOINT), Arrivals(folder, GAME.game, 1000), [0]
+        plan, None, TINY.net, "torch", lambda: (0, weights / CHECKPOINT), Arrivals(folder, GAME.game, 1000), [0]
     )  # type: ignore[arg-type]
     found = ClusterWorkers(cluster, assignment)
     assert found.worker.files() is not None

@@ -179,8 +179,8 @@ class Lineup:
         lines = self._folder.metrics()  # killed before the manifest, a generation has left a line too many
         promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
         assignment = Assignment(
-            plan, self.kernels, self.sizes, lambda: run.inference,
-            lambda: (run.best_generation, run.best_checkpoint), self.arrivals, [0, *promoted], self._stop, slots,
+            plan, self.kernels, self.sizes, self.inference, lambda: (run.best_generation, run.best_checkpoint),
+            self.arrivals, [0, *promoted], self._stop, slots,
         )  # fmt: skip
         return plan.cluster.make_workers(assignment) if plan.cluster else LocalWorkers(assignment, self.best)
 
