@@ -295,10 +295,7 @@ class AllHosts(Worker):
         return self._shown
 
     def state(self) -> dict[str, np.ndarray]:
-        none: dict[str, np.ndarray] = {
-            name: np.zeros([0 if size == "slots" else int(size) for size in array.shape], array.dtype)
-            for name, array in saved_arrays(self._plan.loaded.game).items()
-        }
+        none = {name: array.zeros() for name, array in saved_arrays(self._plan.loaded.game, 0).items()}
         return {**none, "next_game": np.array(self._next_game, np.int64)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:

@@ -147,11 +147,7 @@ def observe_samples(path: Path, name: str) -> object:
 
 def game_arrays() -> dict[str, np.ndarray]:
     """No games in progress have moved yet."""
-    sizes = {"slots": SLOTS}
-    return {
-        f"{name}_0": np.zeros(tuple(sizes.get(size, size) for size in array.shape), array.dtype)
-        for name, array in saved_arrays(tictactoe().game).items()
-    }
+    return {f"{name}_0": array.zeros() for name, array in saved_arrays(tictactoe().game, SLOTS).items()}
 
 
 def write_arrays(name: str, arrays: Callable[[], dict[str, np.ndarray]]) -> Callable[[Path], Path]:

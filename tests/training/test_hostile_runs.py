@@ -68,10 +68,7 @@ def test_a_replay_holds_no_more_samples_than_the_settings_allow(folder: Path):
 
 def test_games_in_progress_are_no_more_than_the_settings_allow(folder: Path):
     n = most_games(LOADED.game, 1) * 8 // 7
-    arrays = {
-        f"{name}_0": np.zeros([n if size == "slots" else size for size in array.shape], array.dtype)
-        for name, array in saved_arrays(LOADED.game).items()
-    }
+    arrays = {f"{name}_0": array.zeros() for name, array in saved_arrays(LOADED.game, n).items()}
     write_npz(folder / "games_0001.npz", arrays)
     del arrays
     vouch_for(folder, "games_0001.npz", slots=n)

@@ -230,21 +230,21 @@ class SelfPlay(Worker):
         return samples
 
 
+PAST = "states", "policies", "values", "to_play", "explored"
+
+
 class Past:
     """All plies that were played in each slot."""
 
     def __init__(self, game: Game, num_slots: int):
-        history = num_slots, game.max_plies
-        self._game = game
-        self.states = np.zeros((*history, shown_words(game)), np.uint64)
-        self.policies = policies_of(game, *history).zeros()
-        self.values = np.zeros((*history, *game.value_shape), np.float32)
-        self.to_play = np.zeros(history, np.int8)
-        self.explored = np.zeros(history, np.int8)
+        self._game, described = game, saved_arrays(game, num_slots)
+        self.states, self.policies, self.values, self.to_play, self.explored = (
+            described[f"past_{name}"].zeros() for name in PAST
+        )
 
     def arrays(self) -> dict[str, np.ndarray]:
         """The arrays by their names in `saved_arrays`."""
-        return {f"past_{name}": array for name, array in vars(self).items() if name != "_game"}
+        return {f"past_{name}": getattr(self, name) for name in PAST}
 
     def value_so_far(self, states: np.ndarray) -> np.ndarray:
         """The value `float32[...]`, or 0, of the points along the way; it comes to what the network says of states."""
@@ -281,15 +281,15 @@ class Past:
         return samples, kept.sum(axis=1)
 
 
-def saved_arrays(game: Game) -> dict[str, Array]:
-    """The arrays of games in progress, in any number of slots, by the names that files have for them."""
-    history = "slots", game.max_plies
+def saved_arrays(game: Game, slots: int | str = "slots") -> dict[str, Array]:
+    """The arrays of games in progress, in any number of slots or in so many, by the names that files have for them."""
+    history = slots, game.max_plies
     return {
-        "games": Array(np.int64, ("slots",), 0),
-        "plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
-        "first_plies": Array(np.int64, ("slots",), 0, game.max_plies - 1),
-        "states": Array(np.uint64, ("slots", game.state_words)),
-        "to_play": Array(np.int8, ("slots",), 0, game.num_players - 1),
+        "games": Array(np.int64, (slots,), 0),
+        "plies": Array(np.int64, (slots,), 0, game.max_plies - 1),
+        "first_plies": Array(np.int64, (slots,), 0, game.max_plies - 1),
+        "states": Array(np.uint64, (slots, game.state_words)),
+        "to_play": Array(np.int8, (slots,), 0, game.num_players - 1),
         "past_states": Array(np.uint64, (*history, shown_words(game))),
         "past_policies": policies_of(game, *history),
         "past_values": Array(np.float32, (*history, *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
