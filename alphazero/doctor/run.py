@@ -27,7 +27,7 @@ from alphazero.storage.manifest import (
 )
 from alphazero.storage.metrics_file import split_metrics
 from alphazero.storage.run_folder import LOG
-from alphazero.training.parts.arrivals import arrivals_in, bytes_of_arrival, most_games, unpack
+from alphazero.training.parts.arrivals import arrivals_in, most_games, read_arrival
 from alphazero.training.parts.resume import SavedState, read_state
 from alphazero.training.report import lost_matches, read_evaluation
 from alphazero.training.run import example_config, read_saved
@@ -94,7 +94,7 @@ def _settings(section: Section, generations: Section, folder: Path, whole: Whole
     for number, path in arrivals_in(folder).items():
         try:
             if number not in taken:
-                unpack(bytes_of_arrival(path, loaded.game, most), str(path), loaded.game, most)
+                read_arrival(path, loaded.game, most)
         except StorageError as error:
             if path.exists():  # else a generation has taken it
                 generations.wrong.append(f"the games in {path.name} are lost: {error}; the run goes on without them")

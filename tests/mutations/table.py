@@ -453,7 +453,7 @@ MUTATIONS = [
         ("Arrivals.restore",
          instead("logger.warning(...)", "path.unlink(), logger.warning('%s; its games are left out', error)"),
          "test_games_that_cannot_be_read_stay_where_they_are"),
-        ("bytes_of_arrival", instead("raw_bytes(...)", "1 << 40"), "test_no_more_is_read_than_the_settings_allow"),
+        ("read_arrival", instead("raw_bytes(...)", "1 << 40"), "test_no_more_is_read_than_the_settings_allow"),
     ),
     *in_file("alphazero/training/replay_buffer.py", "tests/training/test_replay_buffer.py",
         ("make_examples", instead("turned(...)", "samples.policies"),

@@ -125,9 +125,10 @@ def most_games(game: Game, games_per_generation: int) -> int:
     return max(GENERATIONS * games_per_generation, MODEST_BYTES // raw_bytes(game, game.max_plies, 1))
 
 
-def bytes_of_arrival(path: Path, game: Game, most_games: int) -> bytes:
-    """The content of a file of games, for `unpack`; raises StorageError if it has more than `most_games`."""
-    return read_bytes(path, raw_bytes(game, most_games * game.max_plies, most_games) + HEADER_BYTES)
+def read_arrival(path: Path, game: Game, most_games: int) -> Chunk:
+    """The games in a file; raises StorageError if it is damaged, or has more than `most_games`."""
+    content = read_bytes(path, raw_bytes(game, most_games * game.max_plies, most_games) + HEADER_BYTES)
+    return unpack(content, str(path), game, most_games)
 
 
 class Arrivals:
@@ -153,8 +154,7 @@ class Arrivals:
             if number in taken:
                 continue
             try:
-                content = bytes_of_arrival(path, self._game, self._most_games)
-                chunk = unpack(content, str(path), self._game, self._most_games)
+                chunk = read_arrival(path, self._game, self._most_games)
             except StorageError as error:
                 logger.warning("%s; its games are left out", error)
                 continue
