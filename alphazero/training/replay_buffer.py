@@ -76,8 +76,7 @@ class Samples:
 
 def no_samples(game: Game) -> Samples:
     """The samples of no games."""
-    states, policies = np.empty((0, shown_words(game)), np.uint64), policies_of(game, 0)
-    return Samples(states, policies.zeros(), *np.empty((2, 0, *game.value_shape), np.float32))
+    return Samples(**{name: array.zeros() for name, array in sample_arrays(game, 0).items()})
 
 
 def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
@@ -85,38 +84,23 @@ def read_samples(path: Path, game: Game, most: int = MOST_SAMPLES) -> Samples:
     return Samples(**read_npz(path, sample_arrays(game), {"n": most}))
 
 
-def sample_arrays(game: Game) -> dict[str, Array]:
-    """The arrays of `Samples`, of any number `n`, by their names."""
+def sample_arrays(game: Game, n: int | str = "n") -> dict[str, Array]:
+    """The arrays of `Samples`, of any number `n` or of that many, by their names."""
+    values = Array(np.float32, (n, *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING)
     return {
-        "states": Array(np.uint64, ("n", shown_words(game))),
-        "policies": policies_of(game, "n"),
-        "outcomes": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
-        "values": Array(np.float32, ("n", *game.value_shape), -1.0 - ROUNDING, 1.0 + ROUNDING),
+        "states": Array(np.uint64, (n, shown_words(game))),
+        "policies": policies_of(game, n),
+        "outcomes": values,
+        "values": values,
     }
 
 
-@dataclass(frozen=True)
-class Examples:
-    """n samples as the window keeps them: the images of positions that the network sees, small in memory."""
-
-    states: np.ndarray
-    """`uint64[n, K]`, K without the words of history."""
-    policies: np.ndarray
-    """`float16[n, A]`: the policy target, rounded by less than a thousandth part; most of a sample's bytes. `uint32`
-    where `policies_of` says so."""
-    values: np.ndarray
-    """`float32[n]`: the value target for the player to move."""
-
-    def __len__(self) -> int:
-        return len(self.values)
-
-
-def make_examples(kernels: Kernels, samples: Samples) -> Examples:
-    """The same positions as the network sees them, each policy turned with its position."""
+def make_examples(kernels: Kernels, samples: Samples) -> TrainingSet:
+    """The images of the positions that the network sees, small in memory; each policy turned with its position."""
     states, symmetries = kernels.canonical(samples.states)
     policies = turned(samples.policies, kernels.symmetries[1], symmetries)
     policies = policies.astype(np.float16) if policies.dtype == np.float32 else policies
-    return Examples(states[:, : shown_words(kernels.game)], policies, samples.values)
+    return TrainingSet(kernels, states[:, : shown_words(kernels.game)], policies, samples.values)
 
 
 class ReplayBuffer:
@@ -124,7 +108,7 @@ class ReplayBuffer:
 
     def __init__(self, kernels: Kernels, config: ReplayConfig):
         self.kernels, self.config = kernels, config
-        self.generations: deque[tuple[int, Examples]] = deque()
+        self.generations: deque[tuple[int, TrainingSet]] = deque()
 
     def window(self, generation: int) -> int:
         """Generations that are kept after `generation` (counted from 1)."""
@@ -139,9 +123,9 @@ class ReplayBuffer:
 
     def training_set(self) -> TrainingSet:
         """All examples of the window, equal positions merged if so configured."""
-        parts = [examples for _, examples in self.generations]
         states, policies, values = (
-            np.concatenate([getattr(part, field.name) for part in parts]) for field in fields(Examples)
+            np.concatenate([getattr(examples, name) for _, examples in self.generations])
+            for name in ("states", "policies", "values")
         )
         if self.config.merge:
             states, policies, values = merge_equal(states, policies, values, self.kernels.game.num_actions)
@@ -175,6 +159,11 @@ class TrainingSet:
     """Positions with their targets; where a game has no `transform`, batches come under random symmetries."""
 
     def __init__(self, kernels: Kernels, states: np.ndarray, policies: np.ndarray, values: np.ndarray):
+        """`states uint64[n, K]`, K without the words of history, and `values float32[n]`, for the player to move.
+
+        `policies`: `float16[n, A]`, rounded by less than a thousandth part, since they are most of a sample's bytes; or
+        `uint32` where `policies_of` says so.
+        """
         self.kernels = kernels
         self.states, self.policies, self.values = states, policies, values
         self._cells, self._actions = kernels.symmetries

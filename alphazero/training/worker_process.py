@@ -35,7 +35,7 @@ from alphazero.players.child_processes import main_of_workers, start_worker
 from alphazero.search.placement import make_evaluators
 from alphazero.training.config import RunConfig
 from alphazero.training.learner import Learner
-from alphazero.training.replay_buffer import Examples, ReplayBuffer, Samples, make_examples, read_samples
+from alphazero.training.replay_buffer import ReplayBuffer, Samples, TrainingSet, make_examples, read_samples
 from alphazero.training.selfplay import NO_LIMIT, FinishedGame, SelfPlay, SelfPlayCounts, Until, Worker
 from alphazero.training.selfplay.calibration import compile_all
 
@@ -225,7 +225,7 @@ class Served(SelfPlay):
     def __init__(self, settings: WorkerSettings, shared: Any):
         loaded, kernels, self._net = make_net(settings, settings.playing_net)
         self._settings, self._shared, self._shown_at, config = settings, shared, 0.0, settings.config
-        self._examples: dict[Path, Examples] = {}
+        self._examples: dict[Path, TrainingSet] = {}
         if settings.learns:
             _, _, net = make_net(settings, config.net)
             self._learner = Learner(net, config.learner, settings.seed, settings.threads)
