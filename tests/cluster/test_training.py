@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
 from alphazero.training.parts import gate
 from alphazero.training.parts.arrivals import Arrivals, Chunk, unpack
-from alphazero.training.parts.gate import UNCONTESTED
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
 from tests.cluster.fake import FakeCluster, machine
@@ -191,7 +191,13 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
 ):
     """After a resume the next generation may be there already, and nothing says how fast the hosts are."""
     folder, gates, late = tmp_path / "run", list[int](), threading.Event()
-    monkeypatch.setattr(gate, "_play", lambda run, number, games, last: gates.append(games) or dict(UNCONTESTED))
+
+    def planted(kernels, first, second, num_games, *arguments):
+        gates.append(num_games)
+        won = SimpleNamespace(score=1.0, num_games=2, distinct_games=2, decides=lambda *_: True)
+        return [(won, 1.0)]
+
+    monkeypatch.setattr(gate, "play_in_time", planted)
     config = replace(QUICK, gate=GateConfig(games=1_000_000, simulations=64), minutes=1.0)
     play(folder, FakeCluster([machine("a")]), 1, config)
     games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)
