@@ -362,13 +362,6 @@ class ClusterWorkers(Workers):
         """The numbers of the games that the last call of `play` has taken."""
         return {"played": {"games": self.worker.last.games}}
 
-    def state(self) -> dict[str, Any]:
-        """The arrivals that the generation has taken."""
-        return {"slots": self.num_slots, "arrived": self.inbox.taken}
-
-    def committed(self) -> None:
-        self.inbox.committed()
-
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
         """Calls `learn_here`; if it takes all cores of this machine, hosts here get no orders until `forget`.
 

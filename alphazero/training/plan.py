@@ -160,9 +160,6 @@ class Workers:
         """Calls `learn_here`, and does its own part of the learning meanwhile; returns its result."""
         return learn_here()
 
-    def committed(self) -> None:
-        """The generation is on disk."""
-
     def played(self) -> SelfPlayCounts:
         """Counts of all together."""
         return sum((worker.counts() for worker in self.all), SelfPlayCounts())
@@ -188,7 +185,3 @@ class Workers:
     def arrays(self) -> dict[str, dict[str, np.ndarray]]:
         """Arrays of the generation's games to be kept beside its samples, by the kind of their file."""
         return {}
-
-    def state(self) -> dict[str, Any]:
-        """The entries of the manifest about them."""
-        return {"slots": self.num_slots}

@@ -152,6 +152,16 @@ def test_the_window_lets_old_replay_files_go(undisturbed):
     assert latest_manifest(undisturbed).state["replay"] == [3, 4]
 
 
+def test_arrived_games_whose_file_cannot_be_removed_stay_taken_where_this_machine_plays_on(tmp_path):
+    """Else a resume on a cluster would count them again."""
+    with RunFolder.create(tmp_path / "run", {}) as folder:
+        coach = make_coach(folder, replace(TINY, generations=1, gate=GateConfig(enabled=False)))
+        (folder.path / "arrived_000000007.npz").mkdir()
+        coach.lineup.arrivals.taken = [7]
+        coach.run()
+    assert latest_manifest(tmp_path / "run").state["arrived"] == [7]
+
+
 def test_another_number_of_slots_is_refused_on_resume_before_anything_is_changed(undisturbed, tmp_path):
     path = shutil.copytree(undisturbed, tmp_path / "run")
     config = replace(TINY, self_play=replace(TINY.self_play, num_slots=2))

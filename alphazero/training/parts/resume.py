@@ -238,12 +238,14 @@ def commit(run: Run, generation: Generation | None = None) -> None:
         "best": lineup.best_generation, "seed": plan.seed, "threads": plan.threads, "devices": plan.device_kinds,
         "deterministic": plan.deterministic, "rules": run.rules, "replay": [each for each, _ in run.window.generations],
         "samples": [len(samples) for _, samples in run.window.generations], "seconds": pace.seconds,
-        "inference": lineup.inference, **lineup.workers.state(),
+        "inference": lineup.inference, "slots": lineup.workers.num_slots,
     }  # fmt: skip
+    if plan.cluster or lineup.arrivals.taken:  # files that cannot be removed stay taken, whoever plays
+        state["arrived"] = lineup.arrivals.taken
     if targets := plan.names_of_parts.get("value_targets"):
         state["value_targets"] = targets
     run.folder.commit(number, files, state, plan.config.keep)
-    lineup.workers.committed()
+    lineup.arrivals.committed()
 
 
 def _write_npz(run: Run, kind: str, generation: int, arrays: Mapping[str, np.ndarray]) -> dict[str, str]:
