@@ -89,14 +89,14 @@ class Coach(Run):
         """Compiles the search, makes the nets and workers, and reads the run or begins it; raises InputError."""
         plan, found = self.plan, read_saved(self.plan, self.folder)
         logger.info("getting ready")
-        manifest, saved = found or (None, None)
+        _, saved = found or (None, None)
         self.rules = name_rules(plan.loaded.game)
         lineup = self.lineup = Lineup(
             plan, self.folder, self.stop, saved.best if saved else None, saved.inference if saved else None
         )
         self.window, self.window_files = ReplayBuffer(lineup.kernels, plan.config.replay), {}
         try:
-            lineup.make(saved.slots if saved else None, manifest.generation if manifest else 0)
+            lineup.make(saved.slots if saved else None)
             logger.info("%s", lineup.workers.describe())
             if prospect := self.pace.prospect(plan.loaded.game, lineup.workers.network_rate):
                 logger.info("%s", prospect)

@@ -405,10 +405,10 @@ def test_a_game_is_as_old_as_the_networks_since_its_first_weights(workers: Clust
 def test_a_line_of_a_generation_that_was_never_finished_names_no_network(folder: RunFolder):
     """Killed between its line and its manifest, a generation is played again."""
     plan = RunPlan(GAME, TINY, ["cpu"], 1, SEED, False, cluster=NoCluster("local"))
-    lineup = Lineup(plan, folder, threading.Event(), None, None)
+    lineup = Lineup(plan, folder, threading.Event(), 1, None)
     for generation in (1, 2, 3):
         folder.append_metrics({"generation": generation, "promoted": generation != 2, "seconds": 1.0})
-    assert lineup._make_workers(None, 2).worker.versions == [0, 1]
+    assert lineup._make_workers(None).worker.versions == [0, 1]
 
 
 # --- what is refused ---

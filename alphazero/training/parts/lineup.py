@@ -99,15 +99,15 @@ class Lineup:
         """The file of the net that plays."""
         return self.checkpoint(self.best_generation)
 
-    def make(self, slots: int | None, generation: int) -> None:
-        """Makes the nets, the learner and the workers; `slots` as for Workers. `generation`: the newest one."""
+    def make(self, slots: int | None) -> None:
+        """Makes the nets, the learner and the workers; `slots` as for Assignment."""
         plan = self.plan
         self.net, self.best = self._make_net(plan.config.net), self._make_net(self.sizes)
         check_apart(self.net, self.best)
         # its replicas keep the threads busy; how sums are rounded must not depend on how many processes learn
         self._at_end.callback(self.net.use_threads, self.net.use_threads(1))
         self.learner = Learner(self.net, plan.config.learner, plan.seed, plan.threads_each)
-        self.workers = self._make_workers(slots, generation)
+        self.workers = self._make_workers(slots)
 
     def close(self) -> None:
         """Ends the workers, and leaves network calls as they were before the run; a second call does nothing."""
@@ -135,7 +135,7 @@ class Lineup:
         self.best_generation, self.sizes = generation, self.plan.config.net
         self.best = self._make_net(self.sizes)
         self.best.load(self.checkpoint(generation))
-        self.workers = self._make_workers(slots, generation)
+        self.workers = self._make_workers(slots)
         self.go_on_with(games)
         logger.info("the network of the new sizes plays from now on, %s", self.workers.describe())
 
@@ -174,10 +174,11 @@ class Lineup:
         self.inference = net.use_inference(self.inference)
         return net
 
-    def _make_workers(self, slots: int | None, generation: int) -> Workers:
+    def _make_workers(self, slots: int | None) -> Workers:
         plan, run = self.plan, weakref.proxy(self)  # else the two would hold each other in memory
-        lines = self._folder.metrics()  # killed before the manifest, a generation has left a line too many
-        promoted = [line["generation"] for line in lines if line.get("promoted") and line["generation"] <= generation]
+        promoted = [line["generation"] for line in self._folder.metrics() if line.get("promoted")]
+        # killed before the manifest, a generation has left a line too many
+        promoted = [generation for generation in promoted if generation <= self.best_generation]
         assignment = Assignment(
             plan, self.kernels, self.sizes, self.inference, lambda: (run.best_generation, run.best_checkpoint),
             self.arrivals, [0, *promoted], self._stop, slots,
