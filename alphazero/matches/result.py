@@ -208,24 +208,20 @@ def records_of(
     kept: Set[int] = frozenset(),
 ) -> list[GameRecord]:
     """The games of a match in the order of their numbers, without those whose numbers are in `kept`."""
-    found = []
-    none = [()] * result.num_games
-    for number, actions, outcome, seconds, forfeit, others in zip(
-        result.numbers, result.actions, result.outcomes, result.game_seconds, result.forfeits, result.others or none,
-        strict=True,
-    ):  # fmt: skip
+    found, plies = [], result.opening_plies
+    for number, played, outcome, seconds, forfeit in zip(
+        result.numbers, result._played, result.outcomes, result.game_seconds, result.forfeits, strict=True
+    ):
         if number in kept:
             continue
-        words = words_of(game.start(), actions)
         seconds = round(seconds[0], 6), round(seconds[1], 6)  # as a file has them: what is said once is said again
-        opening, moves = tuple(words[: result.opening_plies]), tuple(words[result.opening_plies :])
-        names, other_words = contestants, tuple(words_of(game.start(), others))
+        played = played[: 1 + (game.num_players == 1)]
+        names, words = contestants, [tuple(words_of(game.start(), actions)) for actions in played]
         if number % 2 == 1:
-            names, outcome, seconds = names[::-1], -outcome, seconds[::-1]
-            if others:
-                opening, moves, other_words = other_words[: len(opening)], other_words[len(opening) :], tuple(words)
+            names, words, outcome, seconds = names[::-1], words[::-1], -outcome, seconds[::-1]
+        opening, moves, others = words[0][:plies], words[0][plies:], words[1] if len(words) > 1 else ()
         found.append(
-            GameRecord(loaded_as, number, names, opening, moves, RESULTS[outcome], seconds, seed, forfeit, other_words)
+            GameRecord(loaded_as, number, names, opening, moves, RESULTS[outcome], seconds, seed, forfeit, others)
         )
     return found
 
@@ -287,23 +283,17 @@ def _describe_points(game: Game, result: MatchResult) -> str:
     return f"points a game   {' and '.join(means)} ({game.score.unit}, 95% interval)\n"
 
 
-class SameDice(NamedTuple):
-    """The worth of the dice that the games of a group share."""
-
-    mean: float
-    """The first contestant's mean score by groups, or points where the game has them; in a game for one its lead."""
-    margin: float
-    """Half of its 95% interval."""
-    ratio: float
-    """The margin as a share of that of as many games with dice of their own."""
-
-
 FEWEST_GROUPS = 10
 """Fewer groups tell no ratio: it would be chance."""
 
 
-def same_dice(game: Game, result: MatchResult) -> SameDice | None:
-    """None in a game without dice, and with fewer groups than FEWEST_GROUPS."""
+def same_dice(game: Game, result: MatchResult) -> tuple[float, float, float] | None:
+    """The worth of the dice that the games of a group share: a mean, half of its 95% interval, and a ratio.
+
+    The mean is the first contestant's score by groups, or its points where the game has them, or its lead in a game for
+    one. The ratio is the interval's width over that of as many games with dice of their own. None in a game without
+    dice, and with fewer groups than FEWEST_GROUPS.
+    """
     whole, size = result.whole_pairs(), games_of_group(game)
     if not game.num_outcomes or whole.num_games < FEWEST_GROUPS * size:
         return None
@@ -315,17 +305,18 @@ def same_dice(game: Game, result: MatchResult) -> SameDice | None:
         each = np.array(whole.earned)[:, 0] if whole.earned else (np.array(whole.outcomes) + 1) / 2
         mean, margin = mean_with_margin(each.reshape(-1, size).mean(axis=1))
         others = mean_with_margin(each)[1]
-    return SameDice(mean, margin, margin / others if others else 1.0)
+    return mean, margin, margin / others if others else 1.0
 
 
 def _describe_dice(game: Game, result: MatchResult) -> str:
     """The line on what the same dice are worth, where that is known."""
     if (found := same_dice(game, result)) is None:
         return ""
-    what = f"score {found.mean:.1%} ± {found.margin:.1%}"
+    mean, margin, ratio = found
+    what = f"score {mean:.1%} ± {margin:.1%}"
     if game.score:
-        what = f"{found.mean:+,.3g} ± {found.margin:.3g} {game.score.unit} a game{' more' * (game.num_players == 1)}"
-    return f"by same dice    {what}, {found.ratio:.2f} times as wide as with dice of their own\n"
+        what = f"{mean:+,.3g} ± {margin:.3g} {game.score.unit} a game{' more' * (game.num_players == 1)}"
+    return f"by same dice    {what}, {ratio:.2f} times as wide as with dice of their own\n"
 
 
 def describe_test(test: Sprt, name: str, result: MatchResult) -> str:
@@ -356,20 +347,18 @@ def as_json(
         (result.wins, result.losses, result.score, [low, high]),
         (result.losses, result.wins, 1 - result.score, [1 - high, 1 - low]),
     )
+    rows: list[dict[str, Any]] = []
+    for side, (wins, losses, score, interval) in enumerate(sides):
+        rows.append({
+            "name": contestants[side], "wins": wins, "draws": result.draws, "losses": losses,
+            "score": score, "score_interval": interval, "superiority": superiority(wins, losses),
+            "ms_per_move": result.ms_per_move[side],
+        })  # fmt: skip
+        if result.earned:
+            mean, error = result.mean_points(side)
+            rows[side] |= {"points": mean, "points_interval": finite((mean - error, mean + error))}
     found: dict[str, Any] = {
-        "contestants": [
-            {
-                "name": name,
-                "wins": wins,
-                "draws": result.draws,
-                "losses": losses,
-                "score": score,
-                "score_interval": interval,
-                "superiority": superiority(wins, losses),
-                "ms_per_move": ms,
-            }
-            for name, (wins, losses, score, interval), ms in zip(contestants, sides, result.ms_per_move, strict=True)
-        ],
+        "contestants": rows,
         "game": game_name,
         "seed": seed,
         "games": result.num_games,
@@ -380,10 +369,6 @@ def as_json(
         "openings": openings,
         "opening_plies": result.opening_plies,
     }
-    for contestant, side in zip(found["contestants"], (0, 1), strict=True):
-        if result.earned:
-            mean, error = result.mean_points(side)
-            contestant |= {"points": mean, "points_interval": finite((mean - error, mean + error))}
     if test:
         verdict = test.verdict(result.pairs)
         found["sprt"] = {

@@ -123,11 +123,11 @@ def test_the_same_dice_narrow_the_interval_as_far_as_the_games_of_a_pair_differ(
     opposite, alike = np.stack([wins, -wins], axis=1).ravel(), np.repeat(wins, 2)
     for outcomes, ratio in ((opposite, 0.0), (independent, 1.0), (alike, 2**0.5)):
         result = MatchResult(tuple(range(200)), ((),) * 200, tuple(outcomes.tolist()), (0, 0), (0.0, 0.0))
-        found = same_dice(RACE, result)
-        assert found is not None and found.mean == pytest.approx(result.score)
-        assert found.ratio == pytest.approx(ratio, abs=0.1)
+        mean, margin, found = same_dice(RACE, result)
+        assert mean == pytest.approx(result.score)
+        assert found == pytest.approx(ratio, abs=0.1)
     pairs = (np.array(outcomes).reshape(-1, 2).mean(axis=1) + 1) / 2
-    assert found.margin == pytest.approx(1.98422 * pairs.std(ddof=1) / 10, rel=1e-4)  # Student's t, 99 degrees
+    assert margin == pytest.approx(1.98422 * pairs.std(ddof=1) / 10, rel=1e-4)  # Student's t, 99 degrees
     assert "by same dice    score" in describe(RACE, ("a", "b"), result)
     few = replace(result, numbers=tuple(range(18)), outcomes=result.outcomes[:18])
     assert same_dice(RACE, few) is None and same_dice(az.load_game("connect4"), result) is None
@@ -138,7 +138,7 @@ def test_in_a_game_for_one_the_lead_is_by_games():
     luck, skill = rng.normal(0, 10, 50), rng.normal(0, 1, 50)
     earned = tuple(zip((luck + skill + 3).tolist(), luck.tolist(), strict=True))
     result = MatchResult(tuple(range(50)), ((),) * 50, (1,) * 50, (0, 0), (0.0, 0.0), earned=earned)
-    found = same_dice(CLIMB, result)
-    assert found is not None and found.mean == pytest.approx(np.mean(skill) + 3)
-    assert found.ratio == pytest.approx(1 / 200**0.5, rel=0.3)
+    mean, _, ratio = same_dice(CLIMB, result)
+    assert mean == pytest.approx(np.mean(skill) + 3)
+    assert ratio == pytest.approx(1 / 200**0.5, rel=0.3)
     assert "points a game more, 0.0" in describe(CLIMB, ("a", "b"), result)
