@@ -184,25 +184,23 @@ class Arena:
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play
             self._actions[row], self._plies[row] = list(opening.actions), _plies_of(opening)
-            self._roll(np.array([row]))
+        self._roll()
         return bool((self._games >= 0).any())
 
-    def _roll(self, rows: np.ndarray) -> None:
-        """Settles the dice; both games of a pair have the same ones after as many plies."""
+    def _roll(self) -> None:
+        """Settles the dice that are due; both games of a pair have the same ones after as many plies."""
         if not self._kernels.game.num_outcomes:
             return
-        states, to_play = self._states[rows], self._to_play[rows]
-        groups = group_of(self._kernels.game, self._games[rows] // self._boards)
-        outcomes = self._kernels.roll(states, to_play, self._seed, groups, self._plies[rows])
-        self._states[rows], self._to_play[rows] = states, to_play
-        for row, shown in zip(rows, outcomes.tolist(), strict=True):
-            self._actions[row] += [outcome for outcome in shown if outcome >= 0]
+        groups = group_of(self._kernels.game, self._games // self._boards)
+        outcomes = self._kernels.roll(self._states, self._to_play, self._seed, groups, self._plies)
+        for actions, shown in zip(self._actions, outcomes.tolist(), strict=True):
+            actions += [outcome for outcome in shown if outcome >= 0]
 
     def _play_one_ply(self) -> bool:
         """One action in every game, chosen by the player to move there; true if games have ended."""
         num_games = len(self._finished[0])
         actions = np.full(len(self._games), -1, np.int64)
-        movers = self._contestants_to_move()
+        movers = contestant_at(self._kernels.game, self._games, self._to_play)
         for index in (0, 1):
             rows = np.flatnonzero((self._games >= 0) & (movers == index))
             if len(rows):
@@ -212,13 +210,9 @@ class Arena:
         for row in played:
             self._actions[row].append(int(actions[row]))
         self._plies[played] += 1
-        self._roll(played)
+        self._roll()
         self._collect()
         return len(self._finished[0]) > num_games
-
-    def _contestants_to_move(self) -> np.ndarray:
-        """`int64[rows]`: 0 where the first contestant is to move, 1 where the second is."""
-        return contestant_at(self._kernels.game, self._games, self._to_play)
 
     def _ask(self, index: int, rows: np.ndarray) -> np.ndarray:
         """`int64[n]`: the actions that the player chooses; -1 for a game that was forfeited or taken back."""

@@ -16,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp, softmax
 
 from alphazero.errors import IllegalAction, InvalidSetting, count_of
+from alphazero.game import Position
 from alphazero.game.kernels import Kernels, check_length
 from alphazero.matches.arena import SIDE_BY_SIDE
 from alphazero.matches.intervals import Z_95, mean_with_margin
@@ -40,12 +41,10 @@ class Tables:
 
     def share(self, contestant: int) -> tuple[float, float]:
         """A contestant's mean share of its games, and half of its 95% interval, by its groups; nan without a game."""
-        found = []
-        for group in np.unique(self.groups):
-            mine = self.groups == group
-            if (self.owners[mine] == contestant).any():
-                found.append(self.shares[mine][self.owners[mine] == contestant].mean())
-        return mean_with_margin(np.array(found)) if found else (math.nan, math.inf)
+        mine = self.owners == contestant  # one seat of each game that it plays
+        shares, groups = self.shares[mine], self.groups[mine.any(axis=1)]
+        found = np.array([shares[groups == group].mean() for group in np.unique(groups)])
+        return mean_with_margin(found) if len(found) else (math.nan, math.inf)
 
     def rate(self, num_contestants: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """`(elo float64[m], errors float64[m], seats float64[n])`: ratings with mean 0, half their 95% intervals, and
@@ -107,10 +106,11 @@ def play_tables(kernels: Kernels, players: Sequence[Player], num_games: int, see
     Raises InvalidSetting for fewer contestants than the game has players.
     """
     num_seats = kernels.game.num_players
-    if num_seats <= 2 or len(players) < num_seats:
-        law = f"a table of {kernels.game.name} has {count_of(num_seats, 'seat')}, and needs as many contestants or more"
-        law = "tables are for games of three or more players: take pit or tournament" if num_seats <= 2 else law
-        raise InvalidSetting(law)
+    if num_seats <= 2:
+        raise InvalidSetting("tables are for games of three or more players: take pit or tournament")
+    if len(players) < num_seats:
+        seats = count_of(num_seats, "seat")
+        raise InvalidSetting(f"a table of {kernels.game.name} has {seats}, and needs as many contestants or more")
     each = len(seatings_of(range(num_seats)))
     num_groups = -(-num_games // each)
     choices = choose_groups(len(players), num_seats, num_groups, seed)
@@ -121,22 +121,21 @@ def play_tables(kernels: Kernels, players: Sequence[Player], num_games: int, see
         owners = np.array([order for number in numbers for order in seatings_of(choices[number])])
         groups = np.repeat(np.array(numbers), each)
         starts = [openings.of_pair(int(group)) for group in groups]
-        states, to_play = np.array([at.state for at in starts]), np.array([at.to_play for at in starts], np.int8)
-        plies = np.array([at.ply for at in starts])
-        results = _play(kernels, players, owners, groups, states, to_play, plies, seed, first * each)
+        results = _play(kernels, players, owners, groups, starts, seed, first * each)
         best = results == results.max(axis=1, keepdims=True)
         parts.append(Tables(owners, best / best.sum(axis=1, keepdims=True), groups))
         yield Tables(*(np.concatenate([vars(part)[name] for part in parts]) for name in vars(parts[0])))
 
 
 def _play(
-    kernels: Kernels, players: Sequence[Player], owners: np.ndarray, groups: np.ndarray, states: np.ndarray,
-    to_play: np.ndarray, plies: np.ndarray, seed: int, first_game: int,
+    kernels: Kernels, players: Sequence[Player], owners: np.ndarray, groups: np.ndarray, starts: Sequence[Position],
+    seed: int, first_game: int,
 ) -> np.ndarray:  # fmt: skip
     """Plays games side by side to their ends; the results `float32[games, n]`, the first seat's first."""
-    rows = np.arange(len(owners))
-    kernels.roll(states, to_play, seed, groups, plies)
+    rows, plies = np.arange(len(owners)), np.array([at.ply for at in starts])
+    states, to_play = np.array([at.state for at in starts]), np.array([at.to_play for at in starts], np.int8)
     while True:
+        kernels.roll(states, to_play, seed, groups, plies)
         legal, terminal, values = kernels.describe_all(states)
         if terminal.all():
             seats = (rows[: owners.shape[1]] - to_play[:, None]) % owners.shape[1]
@@ -153,6 +152,3 @@ def _play(
             raise IllegalAction("a contestant chose an action that is not legal")
         kernels.play(states, to_play, actions)
         plies[going_on] += 1
-        rolled, movers = states[going_on], to_play[going_on]
-        kernels.roll(rolled, movers, seed, groups[going_on], plies[going_on])
-        states[going_on], to_play[going_on] = rolled, movers
