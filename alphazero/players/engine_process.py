@@ -11,9 +11,9 @@ import time
 import weakref
 from abc import abstractmethod
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
-from typing import IO, Any, ClassVar, TypeVar
+from typing import IO, Any, ClassVar
 
 from alphazero import interruption
 from alphazero.errors import IllegalAction, InvalidSetting, quote
@@ -29,8 +29,6 @@ MAX_LINE, MAX_ANSWER = 1 << 16, 1 << 20
 GRACE = 1.0
 """Seconds that an engine has to end by itself."""
 AGAIN = "was to be started again, and "
-
-Answer = TypeVar("Answer")
 
 
 def split_command(line: str) -> list[str]:
@@ -67,11 +65,9 @@ class EngineProcess:
         self.kill = partial(end_program, self._process)
         """Ends the program and its children at once, from any thread: while it thinks it does not hear a `quit`."""
 
-    def exchange(self, commands: list[str], read: Callable[[str, Iterator[str]], Answer]) -> Answer:
-        """The answer that `read` makes of the last command and the lines that follow; it takes none behind the answer.
-
-        Raises EngineFault when there is no answer.
-        """
+    def exchange(self, commands: list[str], is_last: Callable[[list[str]], bool]) -> list[str]:
+        """The lines that answer the last command, up to the one with which `is_last(lines)`; empty ones before them do
+        not count. Raises EngineFault when there is no answer."""
         self._log.extend(f"> {command}" for command in commands)
         # for the commands and the whole answer, however slowly they go; who is killed is waited for no more
         begin, limit = time.monotonic(), threading.Timer(self._timeout, self.kill)
@@ -80,7 +76,7 @@ class EngineProcess:
         try:
             with contextlib.suppress(OSError):  # it has ended; its last words tell why
                 self._stdin.write("".join(f"{command}\n" for command in commands))
-            return read(commands[-1], self._lines(commands[-1]))
+            return self._lines(commands[-1], is_last)
         except EngineEnded:
             if time.monotonic() - begin < self._timeout:
                 raise
@@ -88,14 +84,17 @@ class EngineProcess:
         finally:
             limit.cancel()
 
-    def _lines(self, command: str) -> Iterator[str]:
-        """The lines that the program writes, without spaces at their ends."""
-        length = 0
+    def _lines(self, command: str, is_last: Callable[[list[str]], bool]) -> list[str]:
+        """As `exchange`, without spaces at their ends."""
+        lines, length = list[str](), 0
         while read := self._stdout.readline(MAX_LINE):
             # control characters mean nothing in the protocols, but for tabs, which are spaces
             line = re.sub(r"[\x00-\x1f\x7f]", "", read.replace("\t", " ")).rstrip()
             self._log.append(line)
-            yield line
+            if line or lines:
+                lines.append(line)
+                if is_last(lines):
+                    return lines
             length += len(read)
             if length > MAX_ANSWER:
                 raise EngineFault(f"gave an answer without end to {quote(command)}")

@@ -7,7 +7,6 @@ know them; ids in answers are ignored. The engine is sent the moves that it does
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 from alphazero.errors import InvalidSetting, quote
 from alphazero.game import Game, Position
@@ -22,26 +21,20 @@ class Refusal(EngineFault):
 
 
 def ask(engine: EngineProcess, command: str) -> str:
-    """The answer without its sign; raises EngineFault when there is none, or it is a refusal."""
-    sign, text = engine.exchange([command], answer)
-    if sign == "?":
+    """The answer without its sign, up to an empty line; raises EngineFault when there is none, or it is a refusal."""
+
+    def is_last(lines: list[str]) -> bool:
+        if lines[0][0] not in "=?":
+            raise EngineFault(
+                f"answered {quote(lines[0])} to {quote(command)}, which is not GTP: it must begin with = or ?"
+            )
+        return not lines[-1]
+
+    lines = engine.exchange([command], is_last)
+    text = re.sub(r"^[=?]\d*\s*", "", "\n".join(lines)).strip()
+    if lines[0][0] == "?":
         raise Refusal(f"refused {quote(command)}: {text or 'it gave no reason'}")
     return text
-
-
-def answer(command: str, lines: Iterator[str]) -> tuple[str, str]:
-    """The sign and the text of an answer, which an empty line ends."""
-    found = list[str]()
-    for line in lines:
-        if found and not line:
-            break
-        if line:
-            found.append(line)
-        if found and found[0][0] not in "=?":
-            raise EngineFault(
-                f"answered {quote(found[0])} to {quote(command)}, which is not GTP: it must begin with = or ?"
-            )
-    return found[0][0], re.sub(r"^[=?]\d*\s*", "", "\n".join(found)).strip()
 
 
 class GtpPlayer(EnginePlayer):

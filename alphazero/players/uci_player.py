@@ -7,7 +7,7 @@ before each move. It is not asked to ponder, and has no clock: its search ends b
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from alphazero.errors import InvalidSetting, UnknownName, quote
 from alphazero.game import Game, Position
@@ -22,16 +22,7 @@ USUAL = {"movetime": 100}
 
 def ask(engine: EngineProcess, *commands: str, until: str) -> list[str]:
     """The lines that follow the commands, up to the one that begins with the word `until`; raises EngineFault."""
-
-    def read(command: str, lines: Iterator[str]) -> list[str]:
-        found = list[str]()
-        for line in lines:
-            found.append(line)
-            if line.split()[:1] == [until]:
-                break
-        return found
-
-    return engine.exchange([*commands], read)
+    return engine.exchange([*commands], lambda lines: lines[-1].split()[:1] == [until])
 
 
 class UciPlayer(EnginePlayer):

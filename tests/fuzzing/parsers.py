@@ -25,7 +25,7 @@ from alphazero.game.record import line_of
 from alphazero.matches.intervals import Sprt
 from alphazero.players.contestants import ContestantText, find_checkpoint, make_player
 from alphazero.players.engine_process import EngineFault, EngineProcess
-from alphazero.players.gtp_player import answer
+from alphazero.players.gtp_player import Refusal, ask
 from alphazero.players.gtp_server import Server
 from alphazero.players.human import HumanLeft, HumanPlayer
 from alphazero.players.player import TakeBack
@@ -311,26 +311,28 @@ class Ended:
         pass
 
 
-def read_engine(lines: list[str], folder: Path) -> None:
+def engine_that_says(text: str) -> Any:
     engine: Any = EngineProcess.__new__(EngineProcess)
-    engine._log, engine._complaints, engine._stdout = [], [], io.StringIO("".join(f"{line}\n" for line in lines))
+    engine._log, engine._timeout, engine.kill, engine._stdin = [], 60.0, None, io.StringIO()
+    engine._stdout, engine._complaints = io.StringIO(text), []
     engine._process = engine._overhearing = Ended()
+    return engine
+
+
+def read_engine(lines: list[str], folder: Path) -> None:
     try:
-        sign, text = answer("genmove black", engine._lines("genmove black"))
+        assert "\n\n" not in ask(engine_that_says("".join(f"{line}\n" for line in lines)), "genmove black")
+    except Refusal as refusal:
+        assert "\n\n" not in str(refusal)
     except EngineFault as fault:
         assert "\n" not in str(fault)
-        return
-    assert sign in "=?" and "\n\n" not in text
 
 
 def read_options(options: list[str], folder: Path) -> None:
     """Of an engine that speaks UCI."""
     player: Any = UciPlayer.__new__(UciPlayer)
     player.name, player._options = "uci:x", {"skill_level": "3", "uci_variant": "gardner"}
-    engine: Any = EngineProcess.__new__(EngineProcess)
-    engine._log, engine._timeout, engine.kill, engine._stdin = [], 60.0, None, io.StringIO()
-    engine._stdout = io.StringIO("\n".join([*options, "uciok", "readyok", ""]))
-    player._prepare(engine)
+    player._prepare(engine_that_says("\n".join([*options, "uciok", "readyok", ""])))
 
 
 def move_reader() -> Read:
