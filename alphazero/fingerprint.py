@@ -5,6 +5,7 @@ Workers of other versions would play other games under the same numbers, so they
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import inspect
@@ -33,14 +34,14 @@ def game_fingerprint(game: Game) -> str:
     from elsewhere does not count.
     """
     cls = type(getattr(game, "wrapped", game))  # the object behind an adapter
-    file = _file_of(cls)
+    sources, file = list[Path](), Path()
+    with contextlib.suppress(TypeError, OSError):  # of a notebook, or compiled
+        file = Path(inspect.getfile(cls)).resolve()
+    if file.is_file():  # a program from standard input has the file <stdin>
+        sources = _files_below(file.parent) if (file.parent / "__init__.py").exists() else [file]
     sizes = [game.name, game.num_actions, game.state_words, game.max_plies, list(game.observation_shape), cls.__name__]
-    sources = []
-    if file is not None:
-        in_package = (file.parent / "__init__.py").exists()
-        sources = _files_below(file.parent) if in_package else [file]
     found = hashlib.sha256(repr(sizes).encode())
-    found.update(_hash(sources, file.parent if file else Path()).encode())
+    found.update(_hash(sources, file.parent).encode())
     return found.hexdigest()[:16]
 
 
@@ -60,14 +61,6 @@ def _files_below(folder: Path) -> list[Path]:
     found = [path.relative_to(folder) for path in folder.rglob("*.py")]
     kept = [path for path in found if not any(part.startswith(".") for part in path.parts)]
     return sorted(path for path in (folder / path for path in kept) if path.is_file())
-
-
-def _file_of(cls: type) -> Path | None:
-    try:
-        file = Path(inspect.getfile(cls)).resolve()
-    except (TypeError, OSError):  # of a notebook, or compiled
-        return None
-    return file if file.is_file() else None  # a program from standard input has the file <stdin>
 
 
 def _hash(files: Iterable[Path], root: Path) -> str:
