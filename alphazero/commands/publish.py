@@ -101,7 +101,6 @@ def main(argv: list[str]) -> None:
     saved = read_settings(path.parent)
     loaded = registry.tried(config.game) if config.game else registry.load_named(saved["game"], str(path.parent))
     tensors, card = load_checkpoint(path)
-    card = {name: value for name, value in card.items() if name not in ("format", "weights", "card_sha256")}
     card |= {"description": config.description} | history_of(path, card.get("generation", 0), saved, loaded)
     if isinstance(load_net(str(path), loaded, "cpu"), TorchNet):
         tensors = narrowed(tensors)
