@@ -25,16 +25,7 @@ from typing import Any
 
 from llvmlite import binding
 from numba import config, njit
-from numba.core import event
-from numba.core.caching import (
-    CompileResultCacheImpl,
-    FunctionCache,
-    IndexDataCacheFile,
-    InTreeCacheLocator,
-    IPythonCacheLocator,
-    UserProvidedCacheLocator,
-    UserWideCacheLocator,
-)
+from numba.core import caching, event
 from numba.np import linalg
 
 from alphazero import interruption
@@ -62,7 +53,6 @@ class _Listener(event.Listener):  # type: ignore[misc]
     """Ends compiling, which takes some 20 seconds in all, if the process was asked to end."""
 
     def on_start(self, event: Any) -> None:
-        """numba begins a pass over a function."""
         interruption.check()
 
     def on_end(self, event: Any) -> None:
@@ -133,7 +123,7 @@ def needs_compiling(compiled: Any) -> bool:
     return not (isinstance(compiled._cache, Cache) and compiled._cache.is_kept)
 
 
-class _Home(UserWideCacheLocator):  # type: ignore[misc]
+class _Home(caching.UserWideCacheLocator):  # type: ignore[misc]
     """Below the user's cache folder. Without a home, numba would make a folder `~` in the current one."""
 
     def ensure_cache_path(self) -> None:
@@ -142,7 +132,7 @@ class _Home(UserWideCacheLocator):  # type: ignore[misc]
         super().ensure_cache_path()
 
 
-class _Nowhere(InTreeCacheLocator):  # type: ignore[misc]
+class _Nowhere(caching.InTreeCacheLocator):  # type: ignore[misc]
     """For functions of files where no folder can be written to."""
 
     def __init__(self, function: Any, file: str):
@@ -155,13 +145,15 @@ class _Nowhere(InTreeCacheLocator):  # type: ignore[misc]
         self._is_known = True
 
 
-class _Place(CompileResultCacheImpl):  # type: ignore[misc]
+class _Place(caching.CompileResultCacheImpl):  # type: ignore[misc]
     """Finds the folder of a function."""
 
-    _locator_classes = (UserProvidedCacheLocator, InTreeCacheLocator, _Home, IPythonCacheLocator, _Nowhere)
+    _locator_classes = (
+        caching.UserProvidedCacheLocator, caching.InTreeCacheLocator, _Home, caching.IPythonCacheLocator, _Nowhere,
+    )  # fmt: skip
 
 
-class Cache(FunctionCache):  # type: ignore[misc]
+class Cache(caching.FunctionCache):  # type: ignore[misc]
     """The files of one function."""
 
     _impl_class = _Place
@@ -171,7 +163,7 @@ class Cache(FunctionCache):  # type: ignore[misc]
         locator = self._impl.locator
         self._name, self._stamp = self._impl.filename_base, locator.get_source_stamp()
         # beside its source, whoever owns the folder could change that as well
-        own = hasattr(os, "getuid") and not isinstance(locator, InTreeCacheLocator)
+        own = hasattr(os, "getuid") and not isinstance(locator, caching.InTreeCacheLocator)
         if _made_ready is not None:
             self._cache_path, own = str(READY / _made_ready), False
         self._cache_file = _Files(self._cache_path, self._name, self._stamp, own)
@@ -225,7 +217,7 @@ class Cache(FunctionCache):  # type: ignore[misc]
             )
 
 
-class _Files(IndexDataCacheFile):  # type: ignore[misc]
+class _Files(caching.IndexDataCacheFile):  # type: ignore[misc]
     """The index of one function and its files of code. Each ends with the SHA-256 of what comes before.
 
     A file of code names the arguments and the version of the source that it is for, since an index of another program
