@@ -47,7 +47,6 @@ class LoadedGame:
 
     @property
     def name(self) -> str:
-        """The game's name."""
         return self.game.name
 
     @property

@@ -81,7 +81,6 @@ def main(argv: list[str]) -> None:
 
 
 def play(config: PitConfig) -> None:
-    """Plays a match and reports it."""
     if len(config.contestants) != 2:
         raise InvalidSetting(
             f"pit takes two contestants, as in {command_line('pit', 'random', 'greedy')}, "

@@ -23,7 +23,6 @@ class Section:
     advice: list[str] = field(default_factory=list)
 
     def add(self, name: str, fact: object) -> None:
-        """Adds a line to the table."""
         self.rows.append((name, str(fact)))
 
 

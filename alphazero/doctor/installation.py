@@ -125,7 +125,6 @@ def _gpu() -> Section:
 
 
 def _room() -> Section:
-    """The folder of compiled code, memory and disk."""
     section, folder = Section("compiled code, memory and disk"), folder_of(cpu_kernels.read_roots)
     memory, disk = free_memory(), shutil.disk_usage(Path.cwd()).free
     section.add("compiled code", folder or "none")

@@ -61,7 +61,6 @@ def warn_of_gaps(folder: Path, lines: Iterable[Mapping[str, Any]], newest: int) 
 
 
 def write_metrics(folder: Path, lines: Iterable[Mapping[str, Any]]) -> None:
-    """Writes all lines."""
     atomic_write(folder / METRICS, b"".join(map(sealed_line, lines)))
 
 

@@ -182,7 +182,6 @@ class RunFolder:
         append_metrics(self.path, line)
 
     def metrics(self) -> list[dict[str, Any]]:
-        """The lines of `metrics.jsonl`."""
         return split_metrics(self.path)[0]
 
     def truncate_metrics(self, generation: int) -> None:
