@@ -21,7 +21,6 @@ from games.chess.rules import (
     TYPES,
     ends_of,
     make_rules,
-    turned,
 )
 
 COLORS = Colors("#4d3826", "#f3e6d2", "#f0d9b5", "#c29a6f", "#a37c52", first="#fbfaf6", second="#262626")
@@ -180,8 +179,8 @@ class Chess(Game):
             if self.size != 8 or not re.fullmatch("[a-h][1-8]", passed):
                 raise ValueError(f"no pawn has just passed {passed}")
             square = self.square_of(passed, color)
-            is_free = all(letter not in self.letters(own) for letter in (passed, self.name_of(square + 8, color)))
-            if square // 8 != 5 or not is_free or not self.is_pawn(other, turned.py_func(square - 8, 8)):
+            column = [self.letters(own).get(self.name_of(square + step, color)) for step in (8, 0, -8)]
+            if square // 8 != 5 or column != [None, None, "pP"[color]]:
                 raise ValueError(f"no pawn has just passed {passed}")
             own[FLAGS] |= np.uint64(square * PLAIN_CAN_TAKE(own, square) << int(EN_PASSANT))
         return Position(self, own, color, ())

@@ -280,6 +280,7 @@ def test_a_game_of_the_most_plies_is_drawn(game, cycle: str):
         "4k3/8/8/8/8/8/8/4K2R w Q - 0 1",
         "4k3/8/8/8/8/8/8/4K2R w X - 0 1",
         "4k3/8/8/8/8/8/4P3/4K3 w - e6 0 1",
+        "4k3/8/8/3PP3/8/8/8/4K3 w - d6 0 1",  # the own pawn has passed
         "4k3/8/8/8/4P3/8/8/4K3 b - e9 0 1",
         "4k3/8/8/8/8/8/8/4K2R w - - -1 1",
         "4k3/8/8/8/8/8/8/4K2R w - - 0 1234567890",
