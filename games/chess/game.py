@@ -8,26 +8,15 @@ from functools import cached_property
 import numpy as np
 
 from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, edge_labels, grid_cells
+from games.chess import rules
 from games.chess.moves import COLOR, EN_PASSANT, FIFTY, FLAGS, OWN, REPEATS
-from games.chess.rules import (
-    COUNT,
-    HISTORY,
-    MOST_QUIET,
-    PLAIN_CAN_TAKE,
-    PLAIN_IS_DEAD,
-    PLAIN_SURVEY,
-    PLIES,
-    STATE_WORDS,
-    TYPES,
-    ends_of,
-    make_rules,
-)
+from games.chess.rules import COUNT, HISTORY, LETTERS, MOST_QUIET, PLIES, STATE_WORDS, ends_of, square_of
 
 COLORS = Colors("#4d3826", "#f3e6d2", "#f0d9b5", "#c29a6f", "#a37c52", first="#fbfaf6", second="#262626")
-LETTERS = {number: letter for letter, number in TYPES.items()}
 NAMES = {"P": "pawn", "N": "knight", "B": "bishop", "R": "rook", "Q": "queen", "K": "king"}
 WORTH = {"pawn": 1, "knight": 3, "bishop": 3, "rook": 5, "queen": 9}
-RIGHTS = "KQkq"
+HOMES = {"K": (60, 63), "Q": (60, 56), "k": (4, 7), "q": (4, 0)}
+"""The cells of the king and the rook of each right to castle, in the order of the flags as White sees them."""
 FEN = re.compile(r"\s*([pnbrqkPNBRQK\d]+(?:/[pnbrqkPNBRQK\d]+)+)(?:\s+(.*?))?\s*$", re.DOTALL)
 
 
@@ -46,7 +35,7 @@ def reason_of_draw(state: np.ndarray, max_plies: int) -> str:
     reasons = {
         "the position came three times": flag(state, REPEATS, 3) >= 2,
         "fifty moves each without a capture or a pawn's move": flag(state, FIFTY, 127) >= MOST_QUIET,
-        "neither side can mate": PLAIN_IS_DEAD(state),
+        "neither side can mate": rules.PLAIN_IS_DEAD(state),
         "the game is too long": int(state[PLIES] & COUNT) >= max_plies,
     }
     return next((reason for reason, holds in reasons.items() if holds), "stalemate")
@@ -67,7 +56,10 @@ class Chess(Game):
     def __init__(self) -> None:
         self.num_actions = len(ends_of(self.size))
         self.observation_shape = (20 if self.size == 8 else 15, self.size, self.size)
-        self.rules = make_rules(self.size, self.max_plies)
+        self.rules = rules.make_rules(self.size, self.max_plies)
+        self.files = "abcdefgh"[: self.size]
+        self.names = [f"{file}{rank}" for rank in range(self.size, 0, -1) for file in self.files]
+        """The squares of the board, row by row from Black's side."""
 
     @cached_property
     def action_places(self) -> list[int]:
@@ -87,33 +79,33 @@ class Chess(Game):
     def name_of(self, square: int, color: int) -> str:
         """The name of a square that a player sees, 0 for White."""
         row, column = divmod(square, 8)
-        return f"{'abcdefgh'[column]}{self.size - row if color else row + 1}"
+        return f"{self.files[column]}{self.size - row if color else row + 1}"
 
     def square_of(self, name: str, color: int) -> int:
         """The square of that name as a player sees it; raises ValueError."""
-        column, row = "abcdefgh"[: self.size].index(name[0]), int(name[1:]) - 1
-        if not 0 <= row < self.size:
-            raise ValueError(name)
-        return 8 * (self.size - 1 - row if color else row) + column
+        return square_of(self.names.index(name), self.size, color)
 
-    def letters(self, state: np.ndarray) -> dict[str, str]:
-        """The piece on each square that is not empty, by the square's name: capital letters are White's."""
-        color, found = color_of(state), {}
-        for square in (8 * row + column for row in reversed(range(self.size)) for column in range(self.size)):
-            bits = [int(state[word]) >> square & 1 for word in range(4)]
-            if letter := LETTERS.get(bits[0] + 2 * bits[1] + 4 * bits[2]):
-                is_white = bits[OWN] == (color == 0)
-                found[self.name_of(square, color)] = letter if is_white else letter.lower()
+    def letter_at(self, state: np.ndarray, square: int) -> str:
+        """The piece on a square, as a capital letter, or a dot."""
+        return LETTERS[sum((int(state[word]) >> square & 1) << word for word in range(3))]
+
+    def letters(self, state: np.ndarray) -> str:
+        """The piece on each of the squares `names`, White's as capital letters, or a dot."""
+        found, color = "", color_of(state)
+        for cell in range(self.size**2):
+            square = square_of(cell, self.size, color)
+            letter, is_own = self.letter_at(state, square), int(state[OWN]) >> square & 1
+            found += letter if is_own != color else letter.lower()
         return found
 
     def rows(self, state: np.ndarray) -> list[str]:
         """The rows from the top as White sees them, a letter or a dot for each square."""
-        letters, files = self.letters(state), "abcdefgh"[: self.size]
-        return ["".join(letters.get(f"{file}{row}", ".") for file in files) for row in range(self.size, 0, -1)]
+        letters = self.letters(state)
+        return [letters[first : first + self.size] for first in range(0, len(letters), self.size)]
 
     def render(self, state: np.ndarray, to_play: int) -> str:
         rows = [f"{self.size - i} " + " ".join(row) for i, row in enumerate(self.rows(state))]
-        return "\n".join([*rows, "  " + " ".join("abcdefgh"[: self.size]), self.turn(to_play)])
+        return "\n".join([*rows, "  " + " ".join(self.files), self.turn(to_play)])
 
     def turn(self, to_play: int) -> str:
         return ("White", "Black")[to_play] + " to move"
@@ -122,19 +114,15 @@ class Chess(Game):
 
     def format_action(self, action: int, state: np.ndarray) -> str:
         origin, target, piece = ends_of(self.size)[action]
-        color, last = color_of(state), 8 * (self.size - 1)
-        promoted = piece or ("q" if target >= last and self.is_pawn(state, origin) else "")
-        return self.name_of(origin, color) + self.name_of(target, color) + promoted
-
-    def is_pawn(self, state: np.ndarray, square: int) -> bool:
-        """A pawn stands on a square."""
-        return [int(state[word]) >> square & 1 for word in range(3)] == [0, 0, 1]
+        color = color_of(state)
+        is_queen = not piece and target // 8 == self.size - 1 and self.letter_at(state, origin) == "P"
+        return self.name_of(origin, color) + self.name_of(target, color) + piece + "q" * is_queen
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        origin, target, piece = re.fullmatch(r"([a-h]\d)([a-h]\d)([nbrq]?)", text.lower()).groups()  # type: ignore[union-attr]
-        color = color_of(state)
-        action = self.numbers[self.square_of(origin, color), self.square_of(target, color), piece.replace("q", "")]
-        if self.format_action(action, state) != text.lower():  # e7e8 without a piece, or a queen of no pawn
+        word, color = text.lower(), color_of(state)
+        ends = self.square_of(word[:2], color), self.square_of(word[2:4], color), word[4:].replace("q", "")
+        action = self.numbers[ends]
+        if self.format_action(action, state) != word:  # e7e8 without a piece, or a queen of no pawn
             raise ValueError(text)
         return action
 
@@ -144,13 +132,12 @@ class Chess(Game):
         """The position in Forsyth-Edwards Notation; en passant only where the capture is legal."""
         state, color = position.state, color_of(position.state)
         rows = "/".join(re.sub(r"\.+", lambda run: str(len(run[0])), row) for row in self.rows(state))
-        own_first = RIGHTS if color == 0 else RIGHTS[2:] + RIGHTS[:2]
-        rights = "".join(sorted(own_first[bit] for bit in range(4) if int(state[FLAGS]) >> bit & 1)) or "-"
+        rights = "".join(right for i, right in enumerate(HOMES) if int(state[FLAGS]) >> (i ^ 2 * color) & 1)
         passed = flag(state, EN_PASSANT, 63)
         plies, before = int(state[PLIES] & COUNT), int(state[PLIES]) >> 32
         number = before + 1 + (plies + (color - plies) % 2) // 2
         where = self.name_of(passed, color) if passed else "-"
-        return f"{rows} {'wb'[color]} {rights} {where} {flag(state, FIFTY, 127)} {number}"
+        return f"{rows} {'wb'[color]} {rights or '-'} {where} {flag(state, FIFTY, 127)} {number}"
 
     def read_board(self, text: str) -> Position | None:
         """A FEN; castling, en passant and both counters may be left out. Its position has no history.
@@ -170,67 +157,45 @@ class Chess(Game):
         if not all(re.fullmatch("[0-9]{1,9}", count) for count in (quiet, number)):
             raise ValueError("its last two words are numbers: plies without a capture, and the number of the move")
         color = int(side == "b")
-        own, other = (self.read_rows(found[1], mover) for mover in (color, 1 - color))
-        if PLAIN_SURVEY(other)[3]:
+        own, other = (rules.state_of(found[1], self.size, mover) for mover in (color, 1 - color))
+        if rules.is_check(other):
             raise ValueError("who does not move is in check")
         own[FLAGS] |= np.uint64(self.read_rights(rights, own, color) | min(int(quiet), MOST_QUIET) << int(FIFTY))
         own[PLIES] = max(0, int(number) - 1) << 32  # some programs count from 0
         if passed != "-":
-            if self.size != 8 or not re.fullmatch("[a-h][1-8]", passed):
-                raise ValueError(f"no pawn has just passed {passed}")
-            square = self.square_of(passed, color)
-            column = [self.letters(own).get(self.name_of(square + step, color)) for step in (8, 0, -8)]
-            if square // 8 != 5 or column != [None, None, "pP"[color]]:
-                raise ValueError(f"no pawn has just passed {passed}")
-            own[FLAGS] |= np.uint64(square * PLAIN_CAN_TAKE(own, square) << int(EN_PASSANT))
+            own[FLAGS] |= np.uint64(self.read_passed(passed, own, color) << int(EN_PASSANT))
         return Position(self, own, color, ())
-
-    def read_rows(self, text: str, color: int) -> np.ndarray:
-        """The state of the rows of a FEN, seen by a player, without a right to castle; raises ValueError."""
-        rows = [re.sub(r"\d", lambda run: "." * int(run[0]), row) for row in text.split("/")]
-        if len(rows) != self.size or any(len(row) != self.size for row in rows):
-            raise ValueError(f"it has {self.size} rows of {self.size} squares")
-        letters, state = "".join(rows), np.zeros(STATE_WORDS, np.uint64)
-        if any(letters.count(king) != 1 for king in "Kk") or {"P", "p"} & {*rows[0], *rows[-1]}:
-            raise ValueError("each side has one king, and no pawn stands in the first or last row")
-        state[FLAGS] = color << int(COLOR)
-        for cell, letter in enumerate(letters):
-            row = cell // self.size if color else self.size - 1 - cell // self.size
-            square = 8 * row + cell % self.size
-            bit = np.uint64(1 << square)
-            for word in range(3):
-                state[word] |= bit * np.uint64(TYPES.get(letter.upper(), 0) >> word & 1)
-            state[OWN] |= bit * np.uint64(letter.isalpha() and letter.islower() == bool(color))
-        return state
 
     def read_rights(self, text: str, state: np.ndarray, color: int) -> int:
         """The flags of the rights to castle; raises ValueError."""
         letters, found = self.letters(state), 0
-        for letter in text.replace("-", ""):
-            row, side = ("1", str.upper) if letter.isupper() else ("8", str.lower)
-            home = {f"e{row}": side("k"), f"{'h' if letter in 'Kk' else 'a'}{row}": side("r")}
-            if letter not in RIGHTS or self.size != 8 or not home.items() <= letters.items():
-                raise ValueError(f"nobody can have the right to castle {letter!r}")
-            found |= 1 << (RIGHTS.index(letter) ^ 2 * color)
+        for right in text.replace("-", ""):
+            home = "".join(letters[cell] for cell in HOMES.get(right, ()) if self.size == 8)
+            if home != ("KR" if right.isupper() else "kr"):
+                raise ValueError(f"nobody can have the right to castle {right!r}")
+            found |= 1 << ([*HOMES].index(right) ^ 2 * color)
         return found
+
+    def read_passed(self, name: str, state: np.ndarray, color: int) -> int:
+        """The square that a pawn has just passed, 0 if it cannot be taken there; raises ValueError."""
+        column = self.letters(state)[self.names.index(name) % 8 :: 8] if name in self.names else ""
+        if self.size != 8 or name[1:] != "63"[color] or (column[4:7] != "P.." if color else column[1:4] != "..p"):
+            raise ValueError(f"no pawn has just passed {name}")
+        square = self.square_of(name, color)
+        return square * bool(rules.PLAIN_CAN_TAKE(state, square))
 
     # --- pictures ---
 
     @cached_property
     def board(self) -> Board:
         """The board as White sees it: row by row from the far side."""
-        files, ranks = "abcdefgh"[: self.size], range(self.size, 0, -1)
-        cells = grid_cells(self.size, self.size, [f"{file}{rank}" for rank in ranks for file in files], "checkered")
-        labels, shapes = edge_labels([str(rank) for rank in ranks], files), ("king", "king")
-        return Board(cells, labels, shapes=shapes, colors=COLORS, worth=WORTH, bottom=0)
-
-    def cell_of(self, name: str) -> int:
-        """The cell of a square's name."""
-        return self.size * (self.size - int(name[1])) + "abcdefgh".index(name[0])
+        cells = grid_cells(self.size, self.size, self.names, "checkered")
+        labels = edge_labels([str(rank) for rank in range(self.size, 0, -1)], self.files)
+        return Board(cells, labels, shapes=("king", "king"), colors=COLORS, worth=WORTH, bottom=0)
 
     def pieces(self, position: Position) -> list[Piece]:
-        letters = self.letters(position.state).items()
-        return [Piece(self.cell_of(name), int(letter.islower()), NAMES[letter.upper()]) for name, letter in letters]
+        found = [(cell, letter) for cell, letter in enumerate(self.letters(position.state)) if letter != "."]
+        return [Piece(cell, int(letter.islower()), NAMES[letter.upper()]) for cell, letter in found]
 
     def clicks(self, position: Position) -> Clicks:
         """A click on the piece, then one on its target, and perhaps a choice: what a pawn becomes."""
@@ -238,7 +203,7 @@ class Chess(Game):
         for action in position.legal_actions:
             word = position.format(action)
             choice = [NAMES[piece.upper()] for piece in word[4:]]
-            found[self.cell_of(word[:2]), self.cell_of(word[2:4]), *choice] = action
+            found[self.names.index(word[:2]), self.names.index(word[2:4]), *choice] = action
         return found
 
     def remark(self, position: Position) -> str:
@@ -248,7 +213,7 @@ class Chess(Game):
 
     def in_check(self, position: Position) -> bool:
         """The player to move is in check."""
-        return bool(PLAIN_SURVEY(position.state)[3])
+        return rules.is_check(position.state)
 
 
 class Gardner(Chess):

@@ -8,6 +8,7 @@ positions might share. The last word counts plies; from bit 32 on it has the mov
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 import numpy as np
@@ -44,9 +45,9 @@ HISTORY, MOVES_A_WORD, MOST_QUIET = FLAGS + 1, 5, 100
 PLIES = HISTORY + MOST_QUIET // MOVES_A_WORD
 STATE_WORDS = PLIES + 1
 COUNT = np.uint64(2**32 - 1)
-HOME = {5: "RNBQK", 8: "RNBQKBNR"}
-TYPES = {"B": 1, "R": 2, "Q": 3, "P": 4, "N": 5, "K": 6}
-"""The bits of a piece in the words of `moves.py`: bishops have 1 in word 0, knights in words 0 and 2."""
+START = {5: "rnbqk/ppppp/5/PPPPP/RNBQK", 8: "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR"}
+LETTERS = ".BRQPNK"
+"""The place of a piece has its bits in the words of `moves.py`: bishops have 1 in word 0, knights in words 0 and 2."""
 PROMOTIONS = "nbr"
 KEPT = np.full(64, 15, np.uint64)
 """The rights to castle that are left when a piece leaves a square, or comes to it."""
@@ -142,10 +143,39 @@ def can_take_en_passant(state, target):
     return False
 
 
-# for texts, without compiling
+# --- texts ---
+
 PLAIN_SURVEY, PLAIN_CAN_TAKE, PLAIN_IS_DEAD = (
     np.errstate(over="ignore")(plain(rule)) for rule in (survey, can_take_en_passant, is_dead)
 )
+
+
+def is_check(state: np.ndarray) -> bool:
+    """The player to move is in check."""
+    return bool(PLAIN_SURVEY(state)[3])
+
+
+def square_of(cell: int, size: int, color: int) -> int:
+    """The square that a player, 0 for White, sees at a cell, which count row by row from Black's side."""
+    row, column = divmod(cell, size)
+    return 8 * (row if color else size - 1 - row) + column
+
+
+def state_of(rows: str, size: int, color: int) -> np.ndarray:
+    """The state of the rows of a FEN, seen by a player, without a right to castle; raises ValueError."""
+    lines = [re.sub(r"\d", lambda run: "." * int(run[0]), row) for row in rows.split("/")]
+    if len(lines) != size or any(len(line) != size for line in lines):
+        raise ValueError(f"it has {size} rows of {size} squares")
+    letters, state = "".join(lines), np.zeros(STATE_WORDS, np.uint64)
+    if any(letters.count(king) != 1 for king in "Kk") or {"P", "p"} & {*lines[0], *lines[-1]}:
+        raise ValueError("each side has one king, and no pawn stands in the first or last row")
+    state[FLAGS] = color << int(COLOR)
+    for cell, letter in enumerate(letters):
+        square, piece = square_of(cell, size, color), LETTERS.index(letter.upper())
+        is_own = letter.isalpha() and letter.islower() == bool(color)
+        for word in range(4):
+            state[word] |= np.uint64((is_own if word == OWN else piece >> word & 1) << square)
+    return state
 
 
 @cache  # games of the same functions share compiled code
@@ -158,14 +188,7 @@ def make_rules(size: int, longest: int) -> Rules:
     origins, targets = (np.array(column, np.uint8) for column in list(zip(*ends, strict=True))[:2])
     numbers = np.full((64, 64), -1, np.int16)
     numbers[origins[:pairs], targets[:pairs]] = np.arange(pairs)
-    home = [
-        (row, column, piece) for row, line in enumerate([HOME[size], "P" * size]) for column, piece in enumerate(line)
-    ]
-    men = [(8 * at + column, piece) for row, column, piece in home for at in (row, size - 1 - row)]
-    diagonal, straight, other = (
-        np.uint64(sum(1 << square for square, piece in men if TYPES[piece] >> bit & 1)) for bit in range(3)
-    )
-    own = np.uint64(sum(1 << 8 * row + column for row, column, _ in home))
+    diagonal, straight, other, own = state_of(START[size], size, 0)[:FLAGS]
     rights = np.uint64(15 if size == 8 else 0)
     last = 8 * (size - 1)
 
