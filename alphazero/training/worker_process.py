@@ -174,10 +174,6 @@ class WorkerProcess(Worker):
     def begin_at(self, first_game: int) -> None:
         self.ask("begin_at", first_game)
 
-    def close(self) -> None:
-        """Ends the process."""
-        end_all([self])
-
 
 def end_all(children: Sequence[WorkerProcess]) -> None:
     """Ends the processes; kills those that have not ended by themselves SECONDS_TO_LEAVE from now."""

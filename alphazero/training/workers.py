@@ -52,21 +52,20 @@ class LocalWorkers(Workers):
         self.num_slots = slots
         if self._total > len(self.all):
             plan.check_parts()
-        children = [self._start_process(i) for i in range(len(self.all), self._total)]
-        self.learners = children[self._each - len(self.all) :: self._each]
+        self._processes = [self._start_process(i) for i in range(len(self.all), self._total)]
+        self.learners = self._processes[self._each - len(self.all) :: self._each]
         """The first process of every further device, which learns beside this one."""
         self._meeting: contextlib.ExitStack | None = None
         """As long as those who learn are connected: ends that, and removes the folder in which they have met."""
-        self.all += children
+        self.all += self._processes
 
     def get_ready(self) -> None:
-        processes = [worker for worker in self.all if isinstance(worker, WorkerProcess)]
-        with ThreadPoolExecutor(max(1, len(processes))) as pool:
-            raise_first([pool.submit(worker.get_ready) for worker in processes])
+        with ThreadPoolExecutor(max(1, len(self._processes))) as pool:
+            raise_first([pool.submit(process.get_ready) for process in self._processes])
 
     def describe(self) -> str:
         devices, trees = ", ".join(self._plan.devices), "the processor"
-        processes = sum(isinstance(worker, WorkerProcess) for worker in self.all)
+        processes = len(self._processes)
         if self._on_gpu:
             each = self.num_slots * bytes_of_tree(self._kernels, self._plan.config.search)
             trees = f"the GPU ({self._each * each / 1e9:.1f} GB)"
@@ -90,12 +89,12 @@ class LocalWorkers(Workers):
         return (played.simulations if self._on_gpu else played.evaluations) / seconds / self.network_rate
 
     def close(self) -> None:
-        """Ends the processes, if there are any, and frees the trees; a second call does nothing."""
         try:
             self._leave()
         finally:
-            end_all([worker for worker in self.all if isinstance(worker, WorkerProcess)])
-            self.all.clear()
+            end_all(self._processes)
+            self._processes.clear()
+            self.all.clear()  # frees the trees
 
     def _number_of_threads(self, num_slots: int) -> int:
         """The workers of this process, which take turns at Python's lock; all others get processes of their own."""
@@ -151,7 +150,6 @@ class LocalWorkers(Workers):
     # --- learning on several devices ---
 
     def learn(self, trainer: Trainer, job: TrainingJob, learn_here: Callable[[], Any]) -> Any:
-        """Calls `learn_here` while the processes of the further devices do their part; returns its result."""
         if not self.learners:
             return learn_here()
         pool = ThreadPoolExecutor(len(self.learners))

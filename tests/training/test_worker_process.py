@@ -27,7 +27,7 @@ from alphazero.search.evaluator import Evaluator
 from alphazero.search.mcts import SearchConfig
 from alphazero.training.config import RunConfig, SelfPlayConfig
 from alphazero.training.selfplay import SelfPlay, Until
-from alphazero.training.worker_process import WorkerProcess, WorkerSettings, check_sendable, make_net
+from alphazero.training.worker_process import WorkerProcess, WorkerSettings, check_sendable, end_all, make_net
 from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -55,7 +55,7 @@ def running(settings: WorkerSettings, weights: Path, stop: threading.Event | Non
     try:
         yield process
     finally:
-        process.close()
+        end_all([process])
 
 
 @pytest.fixture
@@ -100,11 +100,12 @@ def test_a_process_plays_what_a_thread_would_and_its_death_is_said_and_not_waite
 SPAWNING = """
 import sys, threading
 from pathlib import Path
+from alphazero.training.worker_process import end_all
 from tests.training.test_worker_process import begin, work
 if __name__ == "__main__":
     process = begin(work(), Path(sys.argv[1]))
     print(len(process.state()["games"]))
-    process.close()
+    end_all([process])
 """
 
 
