@@ -153,15 +153,7 @@ CHECKS = (
 )  # fmt: skip
 
 
-class Watch:
-    """Gives each warning once, and again only if the figure was right in between."""
-
-    def __init__(self) -> None:
-        self._wrong: set[str] = set()
-
-    def new_warnings(self, metrics: Mapping[str, Any]) -> list[str]:
-        """The warnings that the generation before did not have."""
-        found = {check.figure: warning for check in CHECKS if (warning := check.warning(metrics))}
-        new = [warning for figure, warning in found.items() if figure not in self._wrong]
-        self._wrong = set(found)
-        return new
+def new_warnings(metrics: Mapping[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """The warnings about a generation, less those about figures that were wrong in the line `before`, or {}."""
+    found = ((check, check.warning(metrics)) for check in CHECKS)
+    return [warning for check, warning in found if warning and not check.warning(before)]

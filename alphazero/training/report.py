@@ -6,6 +6,7 @@ import logging
 import os
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL, Evaluation
 from alphazero.storage.manifest import read_settings
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.schema import Count, Figure, Seconds, check
-from alphazero.training.health import Watch
+from alphazero.training.health import new_warnings
 
 logger = logging.getLogger(__name__)
 
@@ -52,9 +53,11 @@ def make_report(run: Path) -> str:
     if lost := lost_matches(run, saved["settings"], lines[-1]):
         logger.warning("%s", lost)
     figures = [(name.replace("_", " "), f"{x:,.5g}" if isinstance(x, float) else x) for name, x in lines[-1].items()]
-    watch = Watch()
-    found = [(line["generation"], warning) for line in lines for warning in watch.new_warnings(line)]
-    warnings = "".join(f'<li class="warning">generation {number}: {escape(text)}</li>' for number, text in found)
+    warnings = "".join(
+        f'<li class="warning">generation {line["generation"]}: {escape(text)}</li>'
+        for before, line in pairwise([{}, *lines])
+        for text in new_warnings(line, before)
+    )
     parts = [
         f"<h1>{escape(saved['game'])}: {escape(run.resolve().name)}</h1>",
         _summary(lines),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from alphazero.storage.manifest import CONFIG
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.tournaments.folder import GAMES, SavedTournament, read_games, read_settings
 from alphazero.tournaments.standings import Standings, cross_cells, remarks
-from alphazero.training.health import Watch
+from alphazero.training.health import new_warnings
 from alphazero.training.parts.pace import seconds_left
 from alphazero.training.selfplay.shown_games import read_shown, shown_generations
 from alphazero.web.message import Question
@@ -58,10 +58,12 @@ class Watched:
         `total_games` of a generation are all games up to it, also of generations that are not in the answer.
         """
         path = _find(newest(self._runs, *RUN), question.name)
-        lines, health = _all_lines(path), Watch()
+        lines = _all_lines(path)
         names = (*FIGURES, *(lines[-1].get("benchmark_figures", ()) if lines else ()))
         warnings = [
-            {"generation": line["generation"], "text": text} for line in lines for text in health.new_warnings(line)
+            {"generation": line["generation"], "text": text}
+            for before, line in pairwise([{}, *lines])
+            for text in new_warnings(line, before)
         ]
         games = accumulate(_numbers(line, "games").get("games", 0.0) for line in lines)
         new = [pair for pair in zip(lines, games, strict=True) if pair[0]["generation"] > question.after]

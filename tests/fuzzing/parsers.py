@@ -37,7 +37,7 @@ from alphazero.storage.files import write_sealed_json
 from alphazero.storage.folder_lock import _read_holder
 from alphazero.storage.metrics_file import METRICS, read_metrics
 from alphazero.storage.run_names import choose_folder, resolve_checkpoint
-from alphazero.training.health import Watch
+from alphazero.training.health import new_warnings
 from alphazero.training.parts.journal import describe_progress
 from alphazero.web.engine import Engine, Stage
 from alphazero.web.message import Question, parse_message
@@ -225,7 +225,7 @@ def read_figures(data: Any, folder: Path) -> None:
     """Lines of metrics are never refused: a run goes on with those that are sound."""
     (folder / METRICS).write_bytes(data if isinstance(data, bytes) else as_bytes(data) + b"\n")
     for line in (lines := read_metrics(folder)):
-        Watch().new_warnings(line)
+        new_warnings(line, {})
     describe_progress(lines, {"accuracy": 0.5}, None)
 
 

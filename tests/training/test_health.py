@@ -7,6 +7,7 @@ import io
 import math
 import re
 from dataclasses import asdict, replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,9 +28,9 @@ from alphazero.training.health import (
     CHECKS,
     MAX_POSITIONS,
     TREND,
-    Watch,
     count_positions,
     describe_samples,
+    new_warnings,
     oscillation,
 )
 from alphazero.training.parts.journal import describe_progress
@@ -251,11 +252,11 @@ def test_all_advice_names_flags_and_settings_that_exist(check, value, advice, fl
 
 
 def test_warnings_are_given_once_and_again_only_after_recovery():
-    watch, told = Watch(), []
-    for generation, reuse in enumerate([1, 20, 30, 1, 1, 20, 0.1], start=1):
-        told.append(watch.new_warnings({"generation": generation, "sample_reuse": reuse}))
+    lines = [{"generation": n, "sample_reuse": x} for n, x in enumerate([1, 20, 30, 1, 1, 20, 0.1], start=1)]
+    told = [new_warnings(line, before) for before, line in pairwise([{}, *lines])]
     assert [len(new) for new in told] == [0, 1, 0, 0, 0, 1, 0]
-    assert len(watch.new_warnings({"generation": 8, "sample_reuse": 20, "distinct_positions": 0.1})) == 1, "another one"
+    other = {"generation": 8, "sample_reuse": 20, "distinct_positions": 0.1}
+    assert len(new_warnings(other, lines[-1])) == 1, "another one"
     assert told[1] == ["sample reuse is 20: the network may overfit these games; lower learner.sample_reuse"]
 
 

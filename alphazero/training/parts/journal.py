@@ -16,7 +16,7 @@ from alphazero.storage.files import read_json_less_seal, write_sealed_json
 from alphazero.storage.formats import WANDB_SEAL, WandbRun
 from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.schema import check
-from alphazero.training.health import Watch, oscillation
+from alphazero.training.health import new_warnings, oscillation
 from alphazero.training.parts.pace import Pace, seconds_left
 
 logger = logging.getLogger(__name__)
@@ -54,9 +54,6 @@ class Journal:
     def __init__(self, folder: RunFolder, pace: Pace, trackers: Sequence[Tracker], cpu_seconds: Callable[[], float]):
         self.lines: list[Figures] = list(folder.metrics())
         self._folder, self._pace, self._trackers, self.cpu_seconds = folder, pace, list(trackers), cpu_seconds
-        self._watch = Watch()
-        for line in self.lines:
-            self._watch.new_warnings(line)  # have been given
 
     def begin(self, number: int) -> Generation:
         """The next generation."""
@@ -70,7 +67,7 @@ class Journal:
     def end(self, generation: Generation) -> None:
         """Says the figures of a generation that is saved, warns about them, and passes them to the trackers."""
         self._folder.check()
-        figures, pace = generation.figures, self._pace
+        figures, pace, before = generation.figures, self._pace, self.lines[-1] if self.lines else {}
         self.lines.append(figures)
         verdict = "promoted" if figures["promoted"] else "not promoted"
         gate = "" if figures["gate_score"] is None else f", gate {figures['gate_score']:.3f}"
@@ -83,7 +80,7 @@ class Journal:
             figures["policy_loss"], figures["value_loss"], gate, verdict,
             f", {show_figures(benchmark)}" if benchmark else "", show_duration(left),
         )  # fmt: skip
-        for warning in self._watch.new_warnings(figures):
+        for warning in new_warnings(figures, before):
             logger.warning("%s", warning)
         for tracker in list(self._trackers):
             try:
