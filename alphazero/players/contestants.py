@@ -214,7 +214,7 @@ def _open(
         return GreedyPlayer(kernels, seed)
     if named.name == "human":
         config = replace(PLAY, num_simulations=ADVICE)
-        adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [Playouts(kernels, seed)], config, seed)
+        adviser = SearchPlayer(f"mcts:{ADVICE}", kernels, [Playouts(kernels, seed)], seed, config=config)
         return HumanPlayer(loaded.game, adviser, loaded.make_oracle and loaded.make_oracle(loaded.game), seed)
     if named.name == "minimax":
         return MinimaxPlayer(kernels, named.whole_argument("a depth", "minimax:4"), seed, threads)
@@ -222,7 +222,7 @@ def _open(
         search, temperature = _search_settings(named, simulations)
         if search is None:
             raise InvalidSetting(f"mcts needs at least 1 simulation per ply, so {quote(named.text)} cannot play")
-        return SearchPlayer("", kernels, [Playouts(kernels, seed)] * threads, search, seed, temperature)
+        return SearchPlayer("", kernels, [Playouts(kernels, seed)] * threads, seed, temperature, config=search)
     if named.name == "python":
         temperature = Temperature(**named.settings_as(get_type_hints(Temperature)))
         return LogitsPlayer(named.head, kernels, find_function(named.argument), seed, temperature)

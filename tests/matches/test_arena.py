@@ -170,9 +170,7 @@ def test_same_seed_same_match_however_many_games_are_side_by_side(monkeypatch):
 
     def play(seed):
         config = SearchConfig(num_simulations=30, noise_fraction=0.0)
-        search = SearchPlayer(
-            "mcts", kernels, [Playouts(kernels, seed)] * 2, config, seed, temperature=Temperature(0.5)
-        )
+        search = SearchPlayer("mcts", kernels, [Playouts(kernels, seed)] * 2, seed, Temperature(0.5), config=config)
         return Arena(kernels, search, GreedyPlayer(kernels, seed), 12, seed).play().actions
 
     together = play(1)

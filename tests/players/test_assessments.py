@@ -36,10 +36,10 @@ def net_players(threads: int) -> list[Player]:
     return [
         PolicyPlayer("policy", KERNELS, evaluators, 1),
         PolicyPlayer("drawn", KERNELS, evaluators, 1, temperature=Temperature(1.0)),
-        SearchPlayer("search", KERNELS, evaluators, config, 1),
-        SearchPlayer("drawn", KERNELS, evaluators, config, 1, temperature=Temperature(1.0)),
-        SearchPlayer("gumbel", KERNELS, evaluators, gumbel, 1),
-        SearchPlayer("playouts", KERNELS, [Playouts(KERNELS, 1)] * threads, config, 1),
+        SearchPlayer("search", KERNELS, evaluators, 1, config=config),
+        SearchPlayer("drawn", KERNELS, evaluators, 1, temperature=Temperature(1.0), config=config),
+        SearchPlayer("gumbel", KERNELS, evaluators, 1, config=gumbel),
+        SearchPlayer("playouts", KERNELS, [Playouts(KERNELS, 1)] * threads, 1, config=config),
     ]
 
 

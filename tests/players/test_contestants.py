@@ -77,7 +77,7 @@ def test_names_mean_players(text, kind):
 
 def search_config(player) -> SearchConfig:
     assert isinstance(player, SearchPlayer)
-    return player._config
+    return player.config
 
 
 def test_settings_reach_the_search_by_their_type():

@@ -87,7 +87,7 @@ def test_minimax_refuses_a_depth_out_of_range(depth):
 )
 def test_greedy_and_search_take_a_win_or_the_only_block(name, text, action):
     position, kernels = GAMES[name].position(text), KERNELS[name]
-    search = SearchPlayer("mcts", kernels, [Playouts(kernels, 1)], CONFIG, seed=1)
+    search = SearchPlayer("mcts", kernels, [Playouts(kernels, 1)], seed=1, config=CONFIG)
     for player in (GreedyPlayer(kernels, 1), search):
         assert set(select(player, [position] * 20)) == {position.parse(action)}
 
@@ -107,8 +107,8 @@ def make_players(name: str, seed: int) -> list[Player]:
         GreedyPlayer(kernels, seed),
         MinimaxPlayer(kernels, 3, seed, threads=2),
         PolicyPlayer("policy", kernels, [evaluate, evaluate], seed),
-        SearchPlayer("search", kernels, [evaluate], CONFIG, seed),
-        SearchPlayer("drawing", kernels, [evaluate] * 2, CONFIG, seed, temperature=Temperature(1.0)),
+        SearchPlayer("search", kernels, [evaluate], seed, config=CONFIG),
+        SearchPlayer("drawing", kernels, [evaluate] * 2, seed, temperature=Temperature(1.0), config=CONFIG),
     ]
 
 
@@ -189,12 +189,12 @@ def test_an_action_without_prior_is_drawn_only_where_no_legal_one_has_any(temper
 def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
     kernels, start = KERNELS["tictactoe"], GAMES["tictactoe"].start()
     config = SearchConfig(num_simulations=9, noise_fraction=0.0)  # one visit each
-    equal = SearchPlayer("mcts", kernels, [planted([1] * 9)], config, seed=1)
+    equal = SearchPlayer("mcts", kernels, [planted([1] * 9)], seed=1, config=config)
     assert set(select(equal, [start] * 200)) == set(range(9))
     leaning = planted([5] + [1] * 8)
     counts = [
-        Counter(select(SearchPlayer("mcts", kernels, [leaning], CONFIG, 1, Temperature(temperature)), [start] * 200))
-        for temperature in (0.0, 0.1, 1.0)
+        Counter(select(SearchPlayer("mcts", kernels, [leaning], 1, Temperature(at), config=CONFIG), [start] * 200))
+        for at in (0.0, 0.1, 1.0)
     ]
     assert len(counts[0]) == 1 and counts[0][0] == 200
     assert counts[1][0] > counts[2][0] and len(counts[2]) > 5
@@ -203,10 +203,10 @@ def test_a_search_breaks_ties_at_random_and_draws_by_its_temperature():
 def test_sequential_halving_plays_its_winner():
     config = SearchConfig(num_simulations=32, gumbel_actions=7, noise_fraction=0.0)
     position, kernels = GAMES["connect4"].position("1 2 1 2 1 2"), KERNELS["connect4"]
-    assert select(SearchPlayer("mcts", kernels, [Playouts(kernels, 1)], config, 1), [position]) == [0]
+    assert select(SearchPlayer("mcts", kernels, [Playouts(kernels, 1)], 1, config=config), [position]) == [0]
     # with Gumbel noise the winner varies, though the improved policy always likes the same action best
     noisy = SearchConfig(num_simulations=8, gumbel_actions=2, noise_fraction=0.25)
-    player = SearchPlayer("mcts", kernels, [planted([5] + [1] * 6)], noisy, seed=1)
+    player = SearchPlayer("mcts", kernels, [planted([5] + [1] * 6)], seed=1, config=noisy)
     assert len(set(select(player, [GAMES["connect4"].start()] * 50))) > 2
 
 
@@ -269,12 +269,12 @@ def test_a_search_player_plays_on_after_ctrl_c():
         return uniform(states, legal_masks)
 
     config = SearchConfig(num_simulations=1000, noise_fraction=0.0)
-    player = SearchPlayer("two", KERNELS["tictactoe"], [on_this_thread, on_the_other], config, seed=1)
+    player = SearchPlayer("two", KERNELS["tictactoe"], [on_this_thread, on_the_other], seed=1, config=config)
     with pytest.raises(KeyboardInterrupt):
         select(player, [GAMES["tictactoe"].start()] * 2)
     calls = len(running)
     time.sleep(0.1)
     assert 0 < calls == len(running) < 200
     pressed.clear()
-    player_alone = SearchPlayer("one", KERNELS["tictactoe"], [uniform], config, seed=1)
+    player_alone = SearchPlayer("one", KERNELS["tictactoe"], [uniform], seed=1, config=config)
     assert select(player, [GAMES["tictactoe"].start()]) == select(player_alone, [GAMES["tictactoe"].start()])

@@ -110,7 +110,7 @@ def compare_moves(game: Game, count: int, folder: Path, config: az.SearchConfig,
             continue
         wide = max(config.gumbel_actions, steps // SIMULATIONS_PER_ACTION) if config.gumbel_actions else 0
         settings = replace(config, num_simulations=steps, gumbel_actions=wide)
-        assert found == SearchPlayer("", kernels, [evaluate], settings, seed).select_actions(*at)[0]
+        assert found == SearchPlayer("", kernels, [evaluate], seed, config=settings).select_actions(*at)[0]
         result = Search(kernels, settings, evaluate, 1, seed).run(*at)
         different += found != result.visit_counts[0].argmax()
         assert answers.take(np.int32, game.num_actions).tolist() == result.visit_counts[0].tolist()
