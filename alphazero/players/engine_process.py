@@ -46,10 +46,10 @@ class EngineEnded(EngineFault):
 
 
 class EngineProcess:
-    """A program that answers to lines; `log`, if given, keeps every line of the dialogue, commands behind `> `."""
+    """A program that answers to lines."""
 
-    def __init__(self, command: list[str], timeout: float, log: list[str] | None = None):
-        self._timeout, self._log = timeout, deque[str](maxlen=0) if log is None else log
+    def __init__(self, command: list[str], timeout: float):
+        self._timeout = timeout
         try:
             self._process = start_program(command, subprocess.PIPE)
         except (OSError, ValueError) as error:
@@ -68,7 +68,6 @@ class EngineProcess:
     def exchange(self, commands: list[str], is_last: Callable[[list[str]], bool]) -> list[str]:
         """The lines that answer the last command, up to the one with which `is_last(lines)`; empty ones before them do
         not count. Raises EngineFault when there is no answer."""
-        self._log.extend(f"> {command}" for command in commands)
         # for the commands and the whole answer, however slowly they go; who is killed is waited for no more
         begin, limit = time.monotonic(), threading.Timer(self._timeout, self.kill)
         limit.daemon = True
@@ -90,7 +89,6 @@ class EngineProcess:
         while read := self._stdout.readline(MAX_LINE):
             # control characters mean nothing in the protocols, but for tabs, which are spaces
             line = re.sub(r"[\x00-\x1f\x7f]", "", read.replace("\t", " ")).rstrip()
-            self._log.append(line)
             if line or lines:
                 lines.append(line)
                 if is_last(lines):
@@ -137,11 +135,13 @@ class EnginePlayer(FollowingPlayer):
     kind: ClassVar[str]
     """The contestant's name."""
     example: ClassVar[str]
+    _action: Callable[[Position, str], int]
+    """The legal action that a word of the engine means; raises IllegalAction."""
 
-    def __init__(self, game: Game, command: str, timeout: float = TIMEOUT, log: list[str] | None = None):
+    def __init__(self, game: Game, command: str, timeout: float = TIMEOUT):
         super().__init__(game)
         self.name = f"{self.kind}:{command}"
-        self._timeout, self._log = timeout, log
+        self._timeout = timeout
         try:
             self._command = split_command(command)
         except ValueError:  # a quotation mark that is not closed
@@ -164,10 +164,6 @@ class EnginePlayer(FollowingPlayer):
     @abstractmethod
     def _ask_move(self, engine: EngineProcess, position: Position, known: tuple[int, ...]) -> str:
         """The engine's word for its move; `known` are the actions on its board."""
-
-    @abstractmethod
-    def _action(self, position: Position, word: str) -> int:
-        """The legal action that a word of the engine means; raises IllegalAction."""
 
     def choose(self, position: Position, game: int) -> int:
         try:
@@ -204,7 +200,7 @@ class EnginePlayer(FollowingPlayer):
     def _start(self, note: str) -> EngineProcess:
         """A fresh process that is ready to play; raises InvalidSetting, so that a file that is gone loses no games."""
         try:
-            engine = self._engine = EngineProcess(self._command, self._timeout, self._log)
+            engine = self._engine = EngineProcess(self._command, self._timeout)
             self._prepare(engine)
             self._begin_game(engine)
         except EngineFault as fault:

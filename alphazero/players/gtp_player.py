@@ -42,11 +42,9 @@ class GtpPlayer(EnginePlayer):
 
     kind, example = "gtp", '"gnugo --mode gtp"'
 
-    def __init__(
-        self, game: Game, words: GtpWords, command: str, timeout: float = TIMEOUT, log: list[str] | None = None
-    ):
-        self._words, self._hears_of_passes = words, True
-        super().__init__(game, command, timeout, log)
+    def __init__(self, game: Game, words: GtpWords, command: str, timeout: float = TIMEOUT):
+        self._words, self._action, self._hears_of_passes = words, words.action, True
+        super().__init__(game, command, timeout)
 
     def choose(self, position: Position, game: int) -> int:
         if position.is_set_up:
@@ -56,9 +54,6 @@ class GtpPlayer(EnginePlayer):
     def _begin_game(self, engine: EngineProcess) -> None:
         for command in self._set_up:
             ask(engine, command)
-
-    def _action(self, position: Position, word: str) -> int:
-        return self._words.action(position, word)
 
     def _ask_move(self, engine: EngineProcess, position: Position, known: tuple[int, ...]) -> str:
         earlier = self._game.position(known)

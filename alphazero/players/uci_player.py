@@ -35,17 +35,16 @@ class UciPlayer(EnginePlayer):
     kind, example = "uci", "fairy-stockfish@nodes=1000,UCI_Elo=1350"
 
     def __init__(
-        self, game: Game, command: str, limits: Mapping[str, int], options: Mapping[str, str],
-        timeout: float = TIMEOUT, log: list[str] | None = None,
-    ):  # fmt: skip
-        self._notation, limits = with_fen(game), limits or USUAL
+        self, game: Game, command: str, limits: Mapping[str, int], options: Mapping[str, str], timeout: float = TIMEOUT
+    ):
+        self._notation, self._action, limits = with_fen(game), Position.parse, limits or USUAL
         self._go = " ".join(["go", *(f"{name} {limit}" for name, limit in limits.items())])
         self._options = {_plain(name): value for name, value in options.items()}
         if "uci_elo" in self._options:  # engines heed it only then
             self._options = {"uci_limitstrength": "true", **self._options}
         if game.name != CHESS or "uci_variant" in self._options:  # the last: a file by VariantPath may define it
             self._options["uci_variant"] = self._options.pop("uci_variant", game.name)
-        super().__init__(game, command, timeout + limits.get("movetime", 0) / 1000, log)
+        super().__init__(game, command, timeout + limits.get("movetime", 0) / 1000)
 
     def _prepare(self, engine: EngineProcess) -> None:
         told = [re.match(r"option name (.+?) type (.+)", line) for line in ask(engine, "uci", until="uciok")]
@@ -74,9 +73,6 @@ class UciPlayer(EnginePlayer):
             engine, " ".join(["position", start, *["moves", *words] * bool(words)]), self._go, until="bestmove"
         )
         return " ".join(played[-1].split()[1:2])
-
-    def _action(self, position: Position, word: str) -> int:
-        return position.parse(word)
 
 
 def _plain(name: str) -> str:

@@ -313,7 +313,7 @@ class Ended:
 
 def engine_that_says(text: str) -> Any:
     engine: Any = EngineProcess.__new__(EngineProcess)
-    engine._log, engine._timeout, engine.kill, engine._stdin = [], 60.0, None, io.StringIO()
+    engine._timeout, engine.kill, engine._stdin = 60.0, None, io.StringIO()
     engine._stdout, engine._complaints = io.StringIO(text), []
     engine._process = engine._overhearing = Ended()
     return engine

@@ -38,9 +38,9 @@ def fake(*words: object) -> str:
     return shlex.join([sys.executable, str(FAKE), *map(str, words)])
 
 
-def engine(*words: object, timeout: float = 30.0, log: list[str] | None = None) -> GtpPlayer:
+def engine(*words: object, timeout: float = 30.0) -> GtpPlayer:
     """Has `timeout` once it has started, which takes a busy machine longer."""
-    player = GtpPlayer(TIC_TAC_TOE.game, default_words(TIC_TAC_TOE.game), fake(*words), log=log)
+    player = GtpPlayer(TIC_TAC_TOE.game, default_words(TIC_TAC_TOE.game), fake(*words))
     player._engine._timeout = timeout
     return player
 
@@ -52,11 +52,11 @@ def engine(*words: object, timeout: float = 30.0, log: list[str] | None = None) 
         (GO, "gtp_gnugo_go9.txt", ["boardsize 9", "clear_board", "komi 7.5"]),
     ],
 )
-def test_a_game_with_a_real_engine_is_played_again_word_for_word(name, file, boards):
+def test_a_game_with_a_real_engine_is_played_again_word_for_word(name, file, boards, log):
     """gtp-rhino 0.16.1 and GNU Go 3.8, as Debian has them; the fake refuses any word that they were not told."""
     words = (DATA / file).read_text().partition("\n")[0].removeprefix("# ").split()
-    loaded, log = registry.load(name), []
-    player = GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), fake("replay", DATA / file), log=log)
+    loaded = registry.load(name)
+    player = GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), fake("replay", DATA / file))
     position, chosen = loaded.game.start(), 0
     for word in words:
         action = position.parse(word)
@@ -88,10 +88,10 @@ def game_with_passes():
 
 
 @pytest.mark.parametrize("engine_first", [True, False])
-def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_passes, engine_first):
-    loaded, log = registry.load("othello6"), []
+def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_passes, engine_first, log):
+    loaded = registry.load("othello6")
     words, kernels = loaded.gtp_words(loaded.game), Kernels(loaded.game)
-    player = GtpPlayer(loaded.game, words, fake("game", *game_with_passes), log=log)
+    player = GtpPlayer(loaded.game, words, fake("game", *game_with_passes))
     other = FunctionPlayer(loaded.game, lambda position: position.parse(game_with_passes[position.ply]))
     result = Arena(kernels, *((player, other) if engine_first else (other, player)), 1, seed=1, opening_plies=0).play()
     assert result.forfeits == ("",)
@@ -101,9 +101,8 @@ def test_a_forced_pass_is_played_for_an_engine_that_passes_by_itself(game_with_p
     assert f"> genmove {colour}" in refused and sum(command.endswith(" pass") for command in refused) == 1
 
 
-def test_an_engine_plays_a_match_and_is_told_every_game():
-    log: list[str] = []
-    result = Arena(KERNELS, RandomPlayer(KERNELS, 1), engine("well", log=log), 8, seed=1).play()
+def test_an_engine_plays_a_match_and_is_told_every_game(log):
+    result = Arena(KERNELS, RandomPlayer(KERNELS, 1), engine("well"), 8, seed=1).play()
     assert result.num_games == 8 and result.forfeits == ("",) * 8
     assert log.count("> clear_board") == 8  # one game after the other, none told again
     for number, actions in enumerate(result.actions):
@@ -112,9 +111,8 @@ def test_an_engine_plays_a_match_and_is_told_every_game():
                 assert actions[ply] == min(set(range(9)) - set(actions[:ply]))
 
 
-def test_a_game_that_does_not_go_on_is_told_again():
-    log: list[str] = []
-    player, start = engine("well", log=log), TIC_TAC_TOE.game.start()
+def test_a_game_that_does_not_go_on_is_told_again(log):
+    player, start = engine("well"), TIC_TAC_TOE.game.start()
     assert player.choose(start, 0) == 0
     assert player.choose(start.play(0).play(4), 0) == 1
     assert [line for line in log if line.startswith("> play")] == ["> play white B2"]
@@ -124,21 +122,21 @@ def test_a_game_that_does_not_go_on_is_told_again():
     ]  # fmt: skip
 
 
-def test_a_board_that_is_no_square_has_columns_and_rows():
+def test_a_board_that_is_no_square_has_columns_and_rows(log):
     """KataGo and Benzene hear them in boardsize; it was not said at all to an engine without rectangular_boardsize."""
-    loaded, log = registry.load("connect4"), []
-    GtpPlayer(loaded.game, default_words(loaded.game), fake("well"), log=log)
+    loaded = registry.load("connect4")
+    GtpPlayer(loaded.game, default_words(loaded.game), fake("well"))
     assert "> boardsize 7 6" in log
-    GtpPlayer(loaded.game, default_words(loaded.game), fake("rectangles"), log=log)
+    GtpPlayer(loaded.game, default_words(loaded.game), fake("rectangles"))
     assert "> rectangular_boardsize 7 6" in log and log.count("> boardsize 7 6") == 1
     with pytest.raises(InvalidSetting, match="refused 'boardsize 7 6': unacceptable size"):
         GtpPlayer(loaded.game, default_words(loaded.game), fake("squares"))
 
 
-def test_the_swap_of_an_engine_for_hex_is_understood():
+def test_the_swap_of_an_engine_for_hex_is_understood(log):
     """Its name is the one that MoHex 2.0 has for it; the log was written by hand after its source."""
-    loaded, log = registry.load("hex_swap"), []
-    player = GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), fake("replay", DATA / "gtp_mohex_swap.txt"), log=log)
+    loaded = registry.load("hex_swap")
+    player = GtpPlayer(loaded.game, loaded.gtp_words(loaded.game), fake("replay", DATA / "gtp_mohex_swap.txt"))
     opened = loaded.game.start().play(loaded.game.start().parse("d4"))
     assert opened.format(player.choose(opened, 0)) == "swap"
     player.choose(opened.play(opened.parse("swap")).play(0), 0)
@@ -325,14 +323,14 @@ def test_our_own_engine_is_one():
     ("name", "command"),
     [("othello", "gtp-rhino -l 1"), (GO, "gnugo --mode gtp --level 1 --chinese-rules --capture-all-dead")],
 )
-def test_a_real_engine_plays_twenty_games(name, command):
+def test_a_real_engine_plays_twenty_games(name, command, log):
     path = shutil.which(command.split()[0], path=f"{os.environ['PATH']}:/usr/games")
     if path is None:
         pytest.skip(f"{command.split()[0]} is not installed")
     loaded = registry.load(name)
-    kernels, log = Kernels(loaded.game), []
+    kernels = Kernels(loaded.game)
     words = loaded.gtp_words(loaded.game)
-    player = GtpPlayer(loaded.game, words, " ".join([path, *command.split()[1:]]), log=log)
+    player = GtpPlayer(loaded.game, words, " ".join([path, *command.split()[1:]]))
     result = Arena(kernels, make_player("mcts:50", loaded, seed=1, threads=2), player, 20, seed=1).play()
     assert result.num_games == 20 and result.forfeits == ("",) * 20
     refused = [before for before, line in itertools.pairwise(log) if line.startswith("?")]

@@ -29,9 +29,9 @@ def fake(*words: object) -> str:
     return shlex.join([sys.executable, str(FAKE), *map(str, words)])
 
 
-def engine(mode: str, timeout: float = 30.0, log: list[str] | None = None, **options: str) -> UciPlayer:
+def engine(mode: str, timeout: float = 30.0, **options: str) -> UciPlayer:
     """Has `timeout` once it has started, which takes a busy machine longer."""
-    player = UciPlayer(GAME, fake(mode), {"nodes": 10}, options, log=log)
+    player = UciPlayer(GAME, fake(mode), {"nodes": 10}, options)
     player._engine._timeout = timeout
     return player
 
@@ -40,11 +40,11 @@ def said(log: list[str]) -> list[str]:
     return [line.removeprefix("> ") for line in log if line.startswith("> ")]
 
 
-def test_a_game_with_a_real_engine_is_played_again_word_for_word():
+def test_a_game_with_a_real_engine_is_played_again_word_for_word(log):
     """Fairy-Stockfish 11.1 as Debian has it, at UCI_Elo 1350; the fake ends at a word that it was not told."""
-    file, log = DATA / "uci_fairy_stockfish_gardner.txt", list[str]()
+    file = DATA / "uci_fairy_stockfish_gardner.txt"
     words = file.read_text().partition("\n")[0].removeprefix("# ").split()
-    player = UciPlayer(GAME, fake("replay", file), {"nodes": 500}, {"UCI_Elo": "1350"}, log=log)
+    player = UciPlayer(GAME, fake("replay", file), {"nodes": 500}, {"UCI_Elo": "1350"})
     position, chosen = GAME.start(), 0
     for word in words:
         action = position.parse(word)
@@ -60,9 +60,8 @@ def test_a_game_with_a_real_engine_is_played_again_word_for_word():
     assert f"# {' '.join(words)}\n" + "\n".join(log) + "\n" == file.read_text()
 
 
-def test_an_engine_is_told_the_whole_game_or_its_board_before_each_move():
-    log: list[str] = []
-    player = engine("well", log=log)
+def test_an_engine_is_told_the_whole_game_or_its_board_before_each_move(log):
+    player = engine("well")
     board = GAME.position("2k2/1p3/5/P4/2K2 w - - 3 9")
     for position in (GAME.start(), GAME.position("b2b3 a4b3"), GAME.start(), board, board.play(board.parse("c1d1"))):
         if position.to_play == 0:
@@ -121,9 +120,8 @@ def test_an_engine_that_leaves_after_a_game_is_started_again():
         ({"UCI_Variant": "mine", "VariantPath": "/a b/x"}, ["VariantPath value /a b/x", "UCI_Variant value mine"]),
     ],
 )  # fmt: skip
-def test_options_are_said_by_the_engines_own_names_and_the_variant_last(options, commands):
-    log: list[str] = []
-    engine("well", log=log, **options)
+def test_options_are_said_by_the_engines_own_names_and_the_variant_last(options, commands, log):
+    engine("well", **options)
     assert [line.removeprefix("setoption name ") for line in said(log) if line.startswith("setoption")] == commands
 
 
@@ -184,9 +182,9 @@ def test_our_own_engine_is_one():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["gardner", "chess"])
 @pytest.mark.skipif(FAIRY is None, reason="fairy-stockfish is not installed")
-def test_a_real_engine_plays_ten_games(name):
-    loaded, log = registry.load(name), list[str]()
-    player = UciPlayer(loaded.game, str(FAIRY), {"nodes": 200}, {"Skill_Level": "0"}, log=log)
+def test_a_real_engine_plays_ten_games(name, log):
+    loaded = registry.load(name)
+    player = UciPlayer(loaded.game, str(FAIRY), {"nodes": 200}, {"Skill_Level": "0"})
     result = Arena(Kernels(loaded.game), player, RandomPlayer(Kernels(loaded.game), 1), 10, seed=1).play()
     assert result.forfeits == ("",) * 10 and result.score > 0.8
     assert not [line for line in log if "No such" in line or "Unknown" in line]
