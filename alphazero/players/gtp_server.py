@@ -111,11 +111,8 @@ class Server:
             "final_score": lambda words: self._result("B+1", "0", "W+1"),  # games have results and no points
             "cputime": lambda words: f"{time.process_time():.2f}",
             # a player takes as long as its simulations do, which programs that run tournaments ask us to know
-            "time_settings": lambda words: "",
-            "time_left": lambda words: "",
-            "kgs-time_settings": lambda words: "",
-            "gogui-analyze_commands": lambda words: "\n".join(offers),
-            "hexgui-analyze_commands": lambda words: "\n".join(offers),
+            **dict.fromkeys(("time_settings", "time_left", "kgs-time_settings"), lambda words: ""),
+            **dict.fromkeys(("gogui-analyze_commands", "hexgui-analyze_commands"), lambda words: "\n".join(offers)),
             **gtp_go.commands(self._game, self._words, self._points, self._positions),
         }
 

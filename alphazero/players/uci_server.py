@@ -179,8 +179,8 @@ class UciServer:
 
     def _choose(self, position: Position, words: list[str]) -> tuple[int, ...]:
         """The action, and the expected ones after it."""
-        begin, late, self._late = time.monotonic(), self._late, 0.0
-        clock_begin = begin - late
+        begin = time.monotonic()
+        clock_begin, self._late = begin - self._late, 0.0
         player = self._player.result()
         nodes, seconds, depth = _limits(words, "wb"[position.to_play])
         waits, at = not {"infinite", "ponder"}.isdisjoint(words), (np.array([self._number]), np.array([position.ply]))
@@ -195,8 +195,10 @@ class UciServer:
             return (best,)
         usual = self._numbers["simulations"] or player.num_simulations
         nodes = min(nodes or (self._most if seconds or depth or "mate" in words else usual), self._most)
-        analysis = self._analysis_of(player, self._most if waits else nodes)
-        told = time.monotonic()
+        room = self._most if waits else nodes
+        if self._analysis is None or self._analysis[0] != room:
+            self._analysis = room, player.analysis(room)
+        analysis, told = self._analysis[1], time.monotonic()
         analysis.begin(position, among)
         kept, done = analysis.simulations, False
         while not done:
@@ -222,11 +224,6 @@ class UciServer:
                     )
         action = player.choose_after(analysis, self._number, position.ply)
         return next((line.moves for line in analysis.lines() if line.action == action), (action,))
-
-    def _analysis_of(self, player: SearchPlayer, simulations: int) -> Analysis:
-        if self._analysis is None or self._analysis[0] != simulations:
-            self._analysis = simulations, player.analysis(simulations)
-        return self._analysis[1]
 
 
 def _limits(words: list[str], colour: str) -> tuple[int, float | None, int]:
