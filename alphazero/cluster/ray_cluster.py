@@ -34,7 +34,7 @@ from alphazero.players.player import Player
 from alphazero.progress import Progress
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import Pairing, Tournament, TournamentFolder, key_of
-from alphazero.tournaments.tournament import Play, in_turn, open_contestant, show_games
+from alphazero.tournaments.tournament import Play, open_contestant, show_games
 from alphazero.training.plan import Assignment, RunPlan, cannot_be_imported
 
 GAMES_OF_ORDER = 16
@@ -91,10 +91,11 @@ class MatchGuest:
     def play(self, order: MatchOrder) -> bytes:
         """The records of the games, a line of JSON each."""
         tournament, game, (first, second) = self._settings.tournament, self._loaded.game, map(self._open, order.pairing)
-        openings = in_turn([game.position(actions) for actions in order.openings])
+        openings = [game.position(actions) for actions in order.openings]
         match = Arena(
-            kernels_of(game), first, second, order.num_games, tournament.seed, numbers=order.games, opening_of=openings
-        )
+            kernels_of(game), first, second, order.num_games, tournament.seed, numbers=order.games,
+            opening_of=lambda pair: openings[pair % len(openings)],
+        )  # fmt: skip
         records = records_of(match.play(), game, tournament.game, order.pairing, tournament.seed)
         return "".join(f"{line_of(record)}\n" for record in records).encode()
 

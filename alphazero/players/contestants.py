@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, SupportsIndex, get_type_hints
@@ -124,11 +124,6 @@ class ContestantText:
             except (KeyError, ValueError):
                 raise InvalidSetting(f"setting {name} takes {_TYPES[types[name]]}, not {quote(text)}") from None
         return values
-
-
-def parse_all(texts: Iterable[str]) -> list[ContestantText]:
-    """As `ContestantText.parse`, for each of the texts."""
-    return [ContestantText.parse(text) for text in texts]
 
 
 def _parse_value(text: str, kind: type) -> Any:

@@ -131,17 +131,15 @@ class TournamentFolder(AbstractContextManager["TournamentFolder"]):
             self._checked = 0
             """Openings of which it is known that the games of the folder have begun with them."""
             self._begin(loaded, balance)
+            self.opening_of = self._openings.of_pair
+            """The opening of each pair of games; `openings` comes before."""
             self.records = self._read_games()
         except BaseException:
-            self.close()
+            self._lock.release()
             raise
 
-    def close(self) -> None:
-        """Frees the lock."""
-        self._lock.release()
-
     def __exit__(self, *error: object) -> None:
-        self.close()
+        self._lock.release()
 
     def missing(self) -> dict[Pairing, list[int]]:
         """The numbers of the games that are still to be played, for each pair that has some."""

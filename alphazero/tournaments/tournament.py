@@ -19,14 +19,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from alphazero.catalogue.loaded import LoadedGame
 from alphazero.errors import CheckpointError, InputError, InvalidSetting, StorageError, Terminated, quote
-from alphazero.game import Position
 from alphazero.game.kernels import kernels_of
 from alphazero.game.record import GameRecord
 from alphazero.invocation import option
 from alphazero.matches.arena import Arena, get_ready
 from alphazero.matches.openings import KINDS as OPENINGS
 from alphazero.matches.result import records_of
-from alphazero.players.contestants import ContestantText, checkpoint_of, make_player, parse_all
+from alphazero.players.contestants import ContestantText, checkpoint_of, make_player
 from alphazero.players.human import HumanPlayer
 from alphazero.players.player import Player
 from alphazero.progress import Progress
@@ -56,12 +55,6 @@ MOST_CONTESTANTS = 1000
 KINDS = ("round-robin", "gauntlet")
 
 
-def pair_up(kind: str, names: Sequence[str]) -> tuple[Pairing, ...]:
-    """Everybody against everybody; in a gauntlet the first against all others."""
-    pairs = itertools.combinations(names, 2)
-    return tuple(Pairing(*pair) for pair in pairs if kind != "gauntlet" or pair[0] == names[0])
-
-
 def make_tournament(
     game: str,
     kind: str,
@@ -72,13 +65,16 @@ def make_tournament(
     adaptive: bool,
     openings: str = "random",
 ) -> Tournament:
-    """A tournament of these contestants; their texts are their names."""
+    """A tournament of these contestants, by their texts: everybody against everybody, or in a gauntlet the first one
+    against all others."""
     if len(contestants) < 3:
         raise InvalidSetting(f"a tournament takes three contestants or more, not {len(contestants)}")
     named = {one.text: one for one in contestants}
     if len(named) < len(contestants):
         raise InvalidSetting("a contestant takes part in a tournament once, and one of these is there twice")
-    return Tournament(game, kind, named, pair_up(kind, list(named)), games, simulations, seed, adaptive, openings)
+    pairs = itertools.combinations(named, 2)
+    pairings = tuple(Pairing(*pair) for pair in pairs if kind != "gauntlet" or pair[0] == contestants[0].text)
+    return Tournament(game, kind, named, pairings, games, simulations, seed, adaptive, openings)
 
 
 def _one_of(names: Sequence[str]) -> Meta:
@@ -119,14 +115,15 @@ def read_tournament(path: Path) -> dict[str, Any]:
         found = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise StorageError(f"{path} is not valid TOML: {error!s:.200}") from error
-    named = parse_all(check(TournamentFile, found, str(path), InvalidSetting).contestants)
+    texts = check(TournamentFile, found, str(path), InvalidSetting).contestants
+    named = tuple(map(ContestantText.parse, texts))
     for contestant in named:
         if contestant.runs_code:  # who writes a file is not always who opens it
             raise InvalidSetting(
                 f"{path}: {quote(contestant.text)} runs a program or Python code, which a file may not do: give all "
                 "contestants on the command line"
             )
-    return found | {"contestants": tuple(named)}
+    return found | {"contestants": named}
 
 
 def default_folder(tournament: Tournament) -> Path:
@@ -231,9 +228,8 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
             for pairing, numbers in missing.items():
                 kept, target = set[int](), folder.targets[pairing]
                 first, second = map(open_, pairing)
-                openings = in_turn(folder.openings(target))
                 for result in Arena(
-                    kernels, first, second, target, tournament.seed, numbers=numbers, opening_of=openings
+                    kernels, first, second, target, tournament.seed, numbers=numbers, opening_of=folder.opening_of
                 ):
                     if result.num_games > len(kept):
                         folder.add(records_of(result, kernels.game, tournament.game, pairing, tournament.seed, kept))
@@ -244,11 +240,6 @@ def players_of(tournament: Tournament, loaded: LoadedGame, threads: int, device:
     for name in tournament.contestants:
         open_(name)
     return play
-
-
-def in_turn(openings: Sequence[Position]) -> Callable[[int], Position]:
-    """The opening of each pair of games; the first ones come again after the last."""
-    return lambda pair: openings[pair % len(openings)]
 
 
 def open_contestant(

@@ -21,7 +21,7 @@ from alphazero.cluster.connection import ClusterError, Machine
 from alphazero.cluster.pool import DONE, LOST, Host, Pool, answering
 from alphazero.cluster.ray_cluster import MatchGuest, Spread
 from alphazero.game.record import GameRecord
-from alphazero.players.contestants import parse_all
+from alphazero.players.contestants import ContestantText
 from alphazero.tournaments.folder import Tournament
 from alphazero.tournaments.tournament import make_tournament, play_tournament
 from tests.cluster.fake import ActorDiedError, FakeCluster, FakeRay, RayError, machine, run_out_of_patience
@@ -32,7 +32,7 @@ GAMES = 40
 
 
 def make(games: int = GAMES) -> Tournament:
-    contestants = parse_all(CONTESTANTS)
+    contestants = list(map(ContestantText.parse, CONTESTANTS))
     return make_tournament("tictactoe", "round-robin", contestants, games, None, seed=5, adaptive=False)
 
 

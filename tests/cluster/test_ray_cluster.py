@@ -15,7 +15,7 @@ from alphazero.errors import CheckpointError
 from alphazero.matches import openings
 from alphazero.nets.devices import INFERENCE_VARIABLE, wanted_inference
 from alphazero.nets.torch_net import TorchNet
-from alphazero.players.contestants import parse_all
+from alphazero.players.contestants import ContestantText
 from alphazero.storage.checkpoint import checkpoint_bytes
 from alphazero.tournaments.folder import TournamentFolder
 from alphazero.tournaments.tournament import make_tournament, with_nets_found
@@ -35,7 +35,7 @@ def net(tmp_path: Path) -> Path:
 
 def matches(net: Path, device: str = "auto") -> Spread:
     names = ("random", "greedy", f"{net}@simulations=2")
-    tournament = make_tournament("tictactoe", "round-robin", parse_all(names), 2, None, 1, False)
+    tournament = make_tournament("tictactoe", "round-robin", list(map(ContestantText.parse, names)), 2, None, 1, False)
     return Spread(FakeCluster([]), with_nets_found(tournament, LOADED), LOADED, device)
 
 
@@ -84,7 +84,9 @@ def test_orders_have_the_openings_of_the_folder(net: Path, tmp_path: Path, monke
 def test_orders_are_small_where_a_contestant_plays_one_game_at_a_time(tmp_path: Path):
     names = ("random", "greedy", "gtp:an-engine")
     work = Spread(
-        FakeCluster([]), make_tournament("tictactoe", "round-robin", parse_all(names), 20, None, 1, False), LOADED
+        FakeCluster([]),
+        make_tournament("tictactoe", "round-robin", list(map(ContestantText.parse, names)), 20, None, 1, False),
+        LOADED,
     )
     with TournamentFolder(tmp_path / "played", work.tournament, LOADED) as folder:
         work.add(folder, folder.missing())

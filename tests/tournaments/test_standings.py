@@ -12,7 +12,7 @@ import pytest
 from alphazero.catalogue import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
-from alphazero.players.contestants import parse_all
+from alphazero.players.contestants import ContestantText
 from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text, write_report
 from alphazero.tournaments.tournament import make_tournament
 from tests.game.double_move_game import DoubleMove
@@ -38,7 +38,7 @@ RECORDS = [
 
 @pytest.fixture
 def standings():
-    tournament = make_tournament("tictactoe", "round-robin", parse_all(NAMES), 2, None, 0, False)
+    tournament = make_tournament("tictactoe", "round-robin", list(map(ContestantText.parse, NAMES)), 2, None, 0, False)
     return Standings(tournament, RECORDS, TIC_TAC_TOE)
 
 
@@ -79,7 +79,7 @@ def test_moves_are_counted_where_a_player_moves_twice_in_a_row():
         words.append((position.to_play, position.format(position.legal_actions[0])))
         position = position.play(position.legal_actions[0])
     moves = [word for _, word in words]
-    tournament = make_tournament("double", "round-robin", parse_all(NAMES), 1, None, 0, False)
+    tournament = make_tournament("double", "round-robin", list(map(ContestantText.parse, NAMES)), 1, None, 0, False)
     played = record("a", "<b>", 0, "1-0", moves=moves[1:], opening=moves[:1])
     rows = {row.name: row for row in Standings(tournament, [played], game).rows}
     by_second = sum(player for player, _ in words[1:])
@@ -90,7 +90,7 @@ def test_moves_are_counted_where_a_player_moves_twice_in_a_row():
 
 def test_in_a_game_for_three_the_moves_of_one_seat_are_those_of_the_contestant_that_is_alone():
     game, names = registry.load("tictacmo").game, NAMES[:2]
-    tournament = make_tournament("tictacmo", "round-robin", parse_all(NAMES), 4, None, 0, False)
+    tournament = make_tournament("tictacmo", "round-robin", list(map(ContestantText.parse, NAMES)), 4, None, 0, False)
     moves = ("b1", "e2", "b2", "d1", "a2", "c3")  # after a1 the second and the third player have two each
     games = [
         GameRecord("tictacmo", number, names[:: 1 - 2 * (number % 2)], ("a1",), moves, "0-1", (0.3, 0.8), 0)
@@ -122,7 +122,7 @@ def test_the_text_has_a_table_a_cross_table_and_what_to_know(standings):
 
 
 def test_doubts_are_said():
-    tournament = make_tournament("tictactoe", "gauntlet", parse_all(NAMES), 2, None, 0, False)
+    tournament = make_tournament("tictactoe", "gauntlet", list(map(ContestantText.parse, NAMES)), 2, None, 0, False)
     records = [RECORDS[0], RECORDS[1], record("a", "c", 0, "1-0"), record("c", "a", 1, "0-1")]
     standings = Standings(tournament, records, TIC_TAC_TOE)
     assert "Warning: c: nothing but wins or nothing but losses" in as_text(standings)
@@ -130,7 +130,7 @@ def test_doubts_are_said():
 
 
 def test_who_never_moved_first_has_no_score_of_moving_first():
-    tournament = make_tournament("tictactoe", "gauntlet", parse_all(NAMES), 1, None, 0, False)
+    tournament = make_tournament("tictactoe", "gauntlet", list(map(ContestantText.parse, NAMES)), 1, None, 0, False)
     standings = Standings(tournament, [RECORDS[0], record("a", "c", 0, "0-1")], TIC_TAC_TOE)
     rows = {row.name: row for row in standings.rows}
     assert rows["a"].score_when_first == 0.5 and rows["c"].score_when_first is None
@@ -144,7 +144,7 @@ def test_who_never_moved_first_has_no_score_of_moving_first():
 def test_in_a_game_for_one_nobody_moves_first():
     """Rows that say who begins would rate the place in a pair, which nobody has seen there."""
     solo = registry.load("2048").game
-    tournament = make_tournament("2048", "round-robin", parse_all(NAMES), 2, None, 0, False)
+    tournament = make_tournament("2048", "round-robin", list(map(ContestantText.parse, NAMES)), 2, None, 0, False)
     moves = {"moves": ("down",), "opening": ("b3=2", "a1=4")}
     records = [replace(each, game="2048", **moves) for each in RECORDS]
     standings = Standings(tournament, records, solo)
@@ -155,7 +155,9 @@ def test_in_a_game_for_one_nobody_moves_first():
 
 
 def test_in_a_game_for_one_times_lengths_and_games_are_of_what_each_has_played():
-    tournament = make_tournament("tests.search.row_game", "round-robin", parse_all(NAMES), 2, None, 0, False)
+    tournament = make_tournament(
+        "tests.search.row_game", "round-robin", list(map(ContestantText.parse, NAMES)), 2, None, 0, False
+    )
     games = [
         GameRecord(
             "row", number, names, (), ("0",) * 8, "1-0", (0.8, 1.6), 0, others=("1", "2")[number : number + 1] * 4

@@ -22,7 +22,7 @@ from alphazero.game.record import read_records
 from alphazero.matches import openings
 from alphazero.matches.openings import Balance
 from alphazero.players import contestants
-from alphazero.players.contestants import load_net, parse_all
+from alphazero.players.contestants import ContestantText, load_net
 from alphazero.storage.files import sha256_of, write_sealed_json
 from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.run_names import resolve_checkpoint
@@ -34,7 +34,6 @@ from alphazero.tournaments.tournament import (
     POCOCK,
     default_folder,
     make_tournament,
-    pair_up,
     play_tournament,
     tally,
 )
@@ -46,7 +45,7 @@ FOUR = ("random", "greedy", "mcts:8", "mcts:16@temperature=0.5")
 
 def make(contestants=FOUR, games=6, kind="round-robin", **fields):
     settings = {"simulations": None, "seed": 5, "adaptive": False} | fields
-    return make_tournament("tictactoe", kind, parse_all(contestants), games, **settings)
+    return make_tournament("tictactoe", kind, list(map(ContestantText.parse, contestants)), games, **settings)
 
 
 def play(folder, tournament):
@@ -68,12 +67,12 @@ def uninterrupted(tmp_path_factory):
 
 def test_everybody_meets_everybody_or_the_first_meets_all():
     names = ["a", "b", "c"]
-    assert pair_up("round-robin", names) == (Pairing("a", "b"), Pairing("a", "c"), Pairing("b", "c"))
-    assert pair_up("gauntlet", names) == (Pairing("a", "b"), Pairing("a", "c"))
+    assert make(names).pairings == (Pairing("a", "b"), Pairing("a", "c"), Pairing("b", "c"))
+    assert make(names, kind="gauntlet").pairings == (Pairing("a", "b"), Pairing("a", "c"))
 
 
 def test_every_pair_plays_its_games_in_both_colours(uninterrupted):
-    assert set(uninterrupted) == {(pairing, number) for pairing in pair_up("round-robin", FOUR) for number in range(6)}
+    assert set(uninterrupted) == {(pairing, number) for pairing in make().pairings for number in range(6)}
     for (pairing, number), (opening, _, _) in uninterrupted.items():
         assert opening == uninterrupted[pairing, number ^ 1][0]
 
@@ -252,7 +251,7 @@ def test_a_tournament_that_has_lost_its_folder_says_so_and_writes_to_no_other(lo
         folder.add(records[:5])
         lose(path)
         there = {file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}
-        for write in (lambda: folder.add(records[5:6]), lambda: folder.add_games(pair_up("round-robin", FOUR))):
+        for write in (lambda: folder.add(records[5:6]), lambda: folder.add_games(make().pairings)):
             with pytest.raises(InputError, match="is no longer this tournament's folder"):
                 write()
     assert ({file.name: file.read_bytes() for file in path.iterdir()} if path.exists() else {}) == there
@@ -447,7 +446,9 @@ def test_a_tournament_goes_on_with_an_opening_for_each_group(game, few, more, ea
     """In games for more than two a group has as many games as there are seatings, in games for one a single game."""
     loaded, plans = registry.load(game), []
     for games in (few, more):
-        tournament = make_tournament(game, "round-robin", parse_all(FOUR[:3]), games, None, 5, False)
+        tournament = make_tournament(
+            game, "round-robin", list(map(ContestantText.parse, FOUR[:3])), games, None, 5, False
+        )
         records = play_tournament(tmp_path, tournament, loaded, threads=1)
         assert len(records) == 3 * games
         plans.append(moves_by_key(records))
@@ -461,6 +462,6 @@ def test_a_tournament_goes_on_with_an_opening_for_each_group(game, few, more, ea
 
 
 def test_an_adaptive_tournament_of_a_game_for_three_ends(tmp_path):
-    tournament = make_tournament("tictacmo", "round-robin", parse_all(FOUR[1:]), 6, None, 5, True)
+    tournament = make_tournament("tictacmo", "round-robin", list(map(ContestantText.parse, FOUR[1:])), 6, None, 5, True)
     records = play_tournament(tmp_path, tournament, registry.load("tictacmo"), threads=1)
     assert len(records) > 18 and len(records) % 6 == 0
