@@ -62,18 +62,12 @@ class _Listener(event.Listener):  # type: ignore[misc]
 event.register("numba:run_pass", _Listener())
 
 
-def _trust_scipy() -> None:
-    """Spares numba an import of scipy's linear algebra, of which it only wants to know whether it is there.
-
-    The import takes a tenth of a start. Functions that multiply matrices import it when they are compiled.
-    """
-    with contextlib.suppress(AttributeError):  # another version of numba may not ask
-        asked, linalg.ensure_blas = linalg.ensure_blas, lambda: None
-        importlib.import_module("numba.np.arraymath")  # asks
-        linalg.ensure_blas = asked
-
-
-_trust_scipy()
+# numba asks whether scipy's linear algebra is there by importing it, which takes a tenth of a start; functions that
+# multiply matrices import it when they are compiled
+with contextlib.suppress(AttributeError):  # another version of numba may not ask
+    _ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    importlib.import_module("numba.np.arraymath")  # asks
+    linalg.ensure_blas = _ensure_blas
 
 
 def cached(function: Callable[..., Any], **options: Any) -> Any:
