@@ -161,16 +161,11 @@ class Core {
     if (!this.over || !(length || beside.length)) return [];
     const { columns } = this.file;
     const owners = new Map(pieces.map(({ cell, player }) => [cell, player]));
-    const found = new Set();
-    if (beside.length) {
-      if (this.outcome === 0) return [];
-      last.forEach((cell) => found.add(cell));
-      for (const cell of found) { // those that are added come later
-        for (const other of beside[cell]) if (owners.has(other) && owners.get(other) === owners.get(cell)) found.add(other);
-      }
-      return [...found].sort((a, b) => a - b);
+    const found = new Set(beside.length && this.outcome !== 0 ? last : []);
+    for (const cell of found) { // those that are added come later
+      for (const other of beside[cell]) if (owners.has(other) && owners.get(other) === owners.get(cell)) found.add(other);
     }
-    for (const [cell, owner] of owners) {
+    for (const [cell, owner] of length ? owners : []) {
       for (const [down, right] of [[0, 1], [1, 0], [1, 1], [1, -1]]) {
         const last = (cell % columns) + right * (length - 1);
         const line = Array.from({ length }, (_, i) => cell + i * (down * columns + right));
@@ -232,9 +227,9 @@ class Core {
     }
   }
 
-  // The state of the search: the best action, the value, and the actions in their order.
+  // The state of the search: the value, and the actions in their order.
   found() {
-    const best = this.calls.read();
+    this.calls.read();
     const actions = this.legal_mask.length; // behind them are outcomes, perhaps of a node that was looked at before
     const [visits, policy, q] = [this.visits, this.policy, this.q].map((array) => array.slice(0, actions));
     const [value, values, proven] = [this.value[0], this.bySeat(this.value, this.searcher).map(clip).map(round), Boolean(this.proven[0])];
@@ -242,7 +237,7 @@ class Core {
     const prior = this.prior.slice();
     const order = [...visits.keys()].filter((action) => visits[action] > 0)
       .sort((a, b) => policy[b] - policy[a] || visits[b] - visits[a]);
-    return { best, visits, policy, q, value, values, proven, prior, order };
+    return { visits, q, value, values, proven, prior, order };
   }
 
   // The values for each player below an action of the searched position: here, where a die is due.

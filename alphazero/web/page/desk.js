@@ -20,11 +20,9 @@ export class Desk {
   constructor(view, side) {
     this.view = view;
     this.side = side;
-    this.limit = FIRST_LIMIT;
     this.paused = false;
-    this.report = null;
-    this.policy = null;
     this.key = null;
+    this.forget();
     this.board = new BoardView(view.game.board, (action) => this.play(action), side ? "Board of the second contestant" : "Board");
     this.picker = new PlayerPicker(side ? "Second contestant" : "Contestant", { searches: true, onChange: () => this.changeContestant() });
     this.picker.offer(view.game.players);
@@ -56,8 +54,7 @@ export class Desk {
   begin(actions, view) {
     const key = actions.join(".");
     if (key !== this.key) {
-      this.limit = FIRST_LIMIT;
-      this.report = this.policy = this.fault = null;
+      this.forget();
       this.kept.clear();
     }
     this.key = key;
@@ -98,6 +95,12 @@ export class Desk {
     this.stop = null;
   }
 
+  // Nothing is known of the position yet.
+  forget() {
+    this.limit = FIRST_LIMIT;
+    this.report = this.policy = this.fault = null;
+  }
+
   changeContestant() {
     this.view.onContestant(this);
     this.restart();
@@ -105,8 +108,7 @@ export class Desk {
 
   restart() {
     this.end();
-    this.limit = FIRST_LIMIT;
-    this.report = this.policy = this.fault = null;
+    this.forget();
     this.paused = false;
     if (this.searchable) this.follow(true);
     if (this.view.overlay === "policy") this.askPolicy();
