@@ -138,9 +138,12 @@ def test_three_sit_at_one_file(open_page: Any):
     assert fits_phones(page)
 
 
-def test_a_hint_a_new_game_and_the_other_side(open_page: Any):
+def test_a_wrong_move_a_hint_a_new_game_and_the_other_side(open_page: Any):
     page = open_page("tictactoe")
     wait_status(page, "Your turn")
+    page.get_by_label("Type a move").fill("z9")
+    page.keyboard.press("Enter")
+    page.locator("#trouble", has_text="not a legal action").get_by_role("button", name="Close").click()
     page.get_by_role("button", name="Hint", exact=True).click()
     page.wait_for_selector(".stage .best")
     assert "expected score" in page.locator(".detail").inner_text()
