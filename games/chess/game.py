@@ -9,8 +9,8 @@ import numpy as np
 
 from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, edge_labels, grid_cells
 from games.chess import rules
-from games.chess.moves import COLOR, EN_PASSANT, FIFTY, FLAGS, OWN, REPEATS
-from games.chess.rules import COUNT, HISTORY, LETTERS, MOST_QUIET, PLIES, STATE_WORDS, ends_of, square_of
+from games.chess.moves import COLOR, EN_PASSANT, FIFTY, FLAGS, LETTERS, OWN, REPEATS, ends_of, piece_at
+from games.chess.rules import COUNT, HISTORY, MOST_QUIET, PLIES, STATE_WORDS, square_of
 
 COLORS = Colors("#4d3826", "#f3e6d2", "#f0d9b5", "#c29a6f", "#a37c52", first="#fbfaf6", second="#262626")
 NAMES = {"P": "pawn", "N": "knight", "B": "bishop", "R": "rook", "Q": "queen", "K": "king"}
@@ -87,7 +87,7 @@ class Chess(Game):
 
     def letter_at(self, state: np.ndarray, square: int) -> str:
         """The piece on a square, as a capital letter, or a dot."""
-        return LETTERS[sum((int(state[word]) >> square & 1) << word for word in range(3))]
+        return LETTERS[piece_at.py_func(state, square)]
 
     def letters(self, state: np.ndarray) -> str:
         """The piece on each of the squares `names`, White's as capital letters, or a dot."""
@@ -163,7 +163,7 @@ class Chess(Game):
         own[FLAGS] |= np.uint64(self.read_rights(rights, own, color) | min(int(quiet), MOST_QUIET) << int(FIFTY))
         own[PLIES] = max(0, int(number) - 1) << 32  # some programs count from 0
         if passed != "-":
-            own[FLAGS] |= np.uint64(self.read_passed(passed, own, color) << int(EN_PASSANT))
+            self.read_passed(passed, own, color)
         return Position(self, own, color, ())
 
     def read_rights(self, text: str, state: np.ndarray, color: int) -> int:
@@ -176,13 +176,12 @@ class Chess(Game):
             found |= 1 << ([*HOMES].index(right) ^ 2 * color)
         return found
 
-    def read_passed(self, name: str, state: np.ndarray, color: int) -> int:
-        """The square that a pawn has just passed, 0 if it cannot be taken there; raises ValueError."""
+    def read_passed(self, name: str, state: np.ndarray, color: int) -> None:
+        """Notes in the state that a pawn has just passed a square; raises ValueError."""
         column = self.letters(state)[self.names.index(name) % 8 :: 8] if name in self.names else ""
         if self.size != 8 or name[1:] != "63"[color] or (column[4:7] != "P.." if color else column[1:4] != "..p"):
             raise ValueError(f"no pawn has just passed {name}")
-        square = self.square_of(name, color)
-        return square * bool(rules.PLAIN_CAN_TAKE(state, square))
+        rules.PLAIN_MARK_PASSED(state, self.square_of(name, color))
 
     # --- pictures ---
 

@@ -11,23 +11,25 @@ Quad-Bitboards), and one of flags:
     3: the mover's own pieces
     4: castling (bits 0-3: the mover's short and long, the opponent's), square to take en passant (4-9, 0: none),
        plies since a capture or a pawn's move (10-16), times the position was there before (17, 18), Black moves (19)
-
-A line's squares up to the first piece follow from one subtraction, which borrows along the line up to that piece
-(https://www.chessprogramming.org/Subtracting_a_Rook_from_a_Blocking_Piece); the way down is the way up on the board
-turned by 180 degrees.
 """
 
 from __future__ import annotations
 
+from functools import cache
+
 import numpy as np
 from numba import njit
 
-from alphazero.game import lowest_bit, reverse_bits
+from alphazero.game import lowest_bit
 
 ZERO, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
 DIAGONAL, STRAIGHT, OTHER, OWN, FLAGS = range(5)
 EN_PASSANT, FIFTY, REPEATS, COLOR = (np.uint64(shift) for shift in (4, 10, 17, 19))
-SQUARE = np.uint64(63)
+LETTERS = ".BRQPNK"
+"""A piece's number, its place here, has its bits in the words 0 to 2: bishops have 1 in word 0, knights in 0 and 2."""
+PROMOTIONS = "nbr"
+CASTLES = ((1, 0x60, 6), (2, 0x0E, 2))
+"""For each way to castle: its flag, the squares that are empty, and where the king goes."""
 
 
 def words_of(steps: list[tuple[int, int]], far: bool = False) -> list[int]:
@@ -50,29 +52,42 @@ LINES = np.array(
     [words_of([(*way,), (-way[0], -way[1])], True) for way in ((0, 1), (1, 0), (1, 1), (1, -1))], np.uint64
 )
 """The squares of a row, a column and two diagonals, without the square that they cross in."""
-PAWN, KNIGHT, KING = (np.array(words_of(steps), np.uint64) for steps in ([(1, -1), (1, 1)], JUMPS, AROUND))
+TAKES, KNIGHT, NEAR = (np.array(words_of(steps), np.uint64) for steps in ([(1, -1), (1, 1)], JUMPS, AROUND))
+"""The squares that a pawn takes on, and those of a knight and of a king."""
+
+
+@cache
+def ends_of(size: int) -> list[tuple[int, int, str]]:
+    """Each action's square, the square where it goes, and what a pawn becomes that is no queen."""
+    reach = [a | b for a, b in zip(words_of(AROUND, True), words_of(JUMPS), strict=True)]
+    squares = [8 * row + column for row in range(size) for column in range(size)]
+    ends = [(origin, target, "") for origin in squares for target in squares if reach[origin] >> target & 1]
+    last = 8 * (size - 2)
+    steps = [(column, column + step) for column in range(size) for step in (-1, 0, 1) if 0 <= column + step < size]
+    return ends + [(last + left, last + 8 + there, piece) for left, there in steps for piece in PROMOTIONS]
+
+
+# --- reading a state ---
 
 
 @njit
-def upwards(occupied, square, first):
-    """The squares on lines `first` and `first` + 1, from a square up to the first piece, with that."""
+def flag_of(state, shift, mask):
+    """A number among the flags."""
+    return np.int64((state[FLAGS] >> shift) & np.uint64(mask))
+
+
+@njit
+def piece_at(state, square):
+    """The number of the piece on a square, 0 if it is empty."""
     found = ZERO
-    for way in range(first, first + 2):
-        line = LINES[way, square]
-        pieces = occupied & line
-        found |= line & (pieces ^ (pieces - (ONE << np.uint64(square))))
-    return found
+    for word in range(3):
+        found |= ((state[word] >> np.uint64(square)) & ONE) << np.uint64(word)
+    return np.int64(found)
 
 
 @njit
-def sliding(occupied, square, first):
-    """The squares that a rook (`first` 0) or a bishop (2) attacks."""
-    return upwards(occupied, square, first) | reverse_bits(upwards(reverse_bits(occupied), 63 - square, first))
-
-
-@njit
-def on_lines(square, first):
-    return LINES[first, square] | LINES[first + 1, square]
+def occupied_by_all(state):
+    return state[DIAGONAL] | state[STRAIGHT] | state[OTHER]
 
 
 @njit
@@ -82,118 +97,101 @@ def men_of(state, owned):
     return other & ~diagonal & ~straight, other & diagonal, other & straight, straight & ~other, diagonal & ~other
 
 
+# --- legal moves ---
+
+
 @njit
-def occupied_by_all(state):
-    return state[DIAGONAL] | state[STRAIGHT] | state[OTHER]
+def along(occupied, square, way):
+    """The squares on one of the `LINES` of a square up to the first pieces, with these.
+
+    One subtraction takes the first piece below from those above, and so borrows from the first of these
+    (https://www.chessprogramming.org/Obstruction_Difference).
+    """
+    line, below = LINES[way, square], (ONE << np.uint64(square)) - ONE
+    above, first = occupied & line & ~below, (occupied & line & below) | ONE
+    for shift in (1, 2, 4, 8, 16, 32):
+        first |= first >> np.uint64(shift)
+    return line & (above ^ (above - (first ^ (first >> ONE))))
 
 
 @njit
 def attackers(theirs, occupied, square):
     """The opponent's men `theirs` who attack a square."""
     pawns, knights, king, straight, diagonal = theirs
-    found = (PAWN[square] & pawns) | (KNIGHT[square] & knights) | (KING[square] & king)
-    if straight & on_lines(square, 0):
-        found |= straight & sliding(occupied, square, 0)
-    if diagonal & on_lines(square, 2):
-        found |= diagonal & sliding(occupied, square, 2)
+    found = (TAKES[square] & pawns) | (KNIGHT[square] & knights) | (NEAR[square] & king)
+    for way in range(4):
+        sliders = LINES[way, square] & (straight if way < 2 else diagonal)
+        if sliders:
+            found |= sliders & along(occupied, square, way)
     return found
 
 
 @njit
 def survey(state):
-    """All that legal moves depend on: the opponent's men, all pieces, the king's square, answers and pinned pieces.
+    """The opponent's men, all pieces, the king's square, who gives check, and the own pieces whose moves need a test.
 
-    A move of another piece than the king must end on one of the `answers` to the checks, and a pinned piece stays on
-    its line to the king.
+    These may leave the king in check: it itself, who shields it from a piece, and in check all.
     """
     own, occupied = state[OWN], occupied_by_all(state)
     theirs = men_of(state, occupied & ~own)
     king = lowest_bit(state[OTHER] & state[STRAIGHT] & own) & 63  # of a state without a king, as in a hostile file, 0
-    checkers = attackers(theirs, occupied, king)
-    pinned, answers = ZERO, ALL
+    checkers, bound = attackers(theirs, occupied, king), ONE << np.uint64(king)
     if checkers:
-        answers = ZERO if checkers & (checkers - ONE) else checkers
-    for kind in range(2):
-        sliders, first = theirs[3 + kind] & on_lines(king, 2 * kind), 2 * kind
+        bound = own
+    for way in range(4):
+        sliders = LINES[way, king] & theirs[3 if way < 2 else 4]
         if sliders:
-            seen = sliding(occupied, king, first)
-            behind = sliders & ~seen & sliding(occupied & ~(seen & own), king, first)
-            while behind:
-                pinned |= own & seen & sliding(occupied, lowest_bit(behind), first)
-                behind &= behind - ONE
-            if answers & sliders & seen and checkers:
-                answers |= seen & sliding(occupied, lowest_bit(sliders & seen), first)
-    return theirs, occupied, king, checkers, answers, pinned
+            shields = own & along(occupied, king, way)
+            if sliders & along(occupied & ~shields, king, way):
+                bound |= shields
+    return theirs, occupied, king, checkers, bound
 
 
 @njit
-def takes_en_passant(theirs, occupied, king, square, target):
-    """The pawn on `square` may take the one that went two squares past `target`: the king is not in check then."""
-    taken = ONE << np.uint64(target - 8)
-    after = (occupied | (ONE << np.uint64(target))) & ~(taken | (ONE << np.uint64(square)))
-    pawns, knights, other_king, straight, diagonal = theirs
-    return attackers((pawns & ~taken, knights, other_king, straight, diagonal), after, king) == ZERO
-
-
-@njit
-def pawn_moves(state, found, square, board):
-    """The squares where a pawn may go, but for checks, pins and captures en passant."""
-    occupied = found[1]
-    free = board & ~occupied
-    ahead = (ONE << np.uint64(square + 8)) & free
-    if square < 16 and board == ALL:
-        ahead |= (ahead << np.uint64(8)) & free
-    return ahead | (PAWN[square] & occupied & ~state[OWN])
-
-
-@njit
-def king_moves(state, found, board):
-    theirs, occupied, king, checkers = found[0], found[1], found[2], found[3]
-    others = occupied & ~(ONE << np.uint64(king))
-    moves, near = ZERO, KING[king] & board & ~state[OWN]
-    while near:
-        square = lowest_bit(near)
-        near &= near - ONE
-        if attackers(theirs, others, square) == ZERO:
-            moves |= ONE << np.uint64(square)
-    if state[FLAGS] & np.uint64(3) and checkers == ZERO:
-        short = state[FLAGS] & ONE and occupied & np.uint64(0x60) == ZERO and moves & np.uint64(0x20)
-        long = state[FLAGS] & np.uint64(2) and occupied & np.uint64(0x0E) == ZERO and moves & np.uint64(0x08)
-        if short and attackers(theirs, others, 6) == ZERO:
-            moves |= np.uint64(0x40)
-        if long and attackers(theirs, others, 2) == ZERO:
-            moves |= np.uint64(0x04)
-    return moves
+def is_safe(theirs, occupied, king, gone, target):
+    """A king on `king` is not in check when the pieces `gone` have left the board, and one stands on `target`."""
+    after = (occupied & ~gone) | (ONE << np.uint64(target))
+    return attackers(theirs, after, king) & ~gone == ZERO
 
 
 @njit
 def moves_from(state, found, square, board):
     """The squares where the mover's piece on a square may go; `found` by `survey`, `board` has all squares."""
-    theirs, occupied, king, _, answers, pinned = found
-    place = np.uint64(square)
-    bit = ONE << place
-    if square == king:
-        return king_moves(state, found, board)
+    theirs, occupied, king, checkers, bound = found
+    place = ONE << np.uint64(square)
     moves, passed = ZERO, ZERO
-    if state[OTHER] & bit == ZERO:
-        if state[STRAIGHT] & bit:
-            moves = sliding(occupied, square, 0)
-        if state[DIAGONAL] & bit:
-            moves |= sliding(occupied, square, 2)
-    elif state[DIAGONAL] & bit:
-        moves = KNIGHT[square]
-    else:
-        moves = pawn_moves(state, found, square, board)
-        target = np.int64((state[FLAGS] >> EN_PASSANT) & SQUARE)
-        in_reach = target and (PAWN[square] >> np.uint64(target)) & ONE
-        if in_reach and takes_en_passant(theirs, occupied, king, square, target):
-            passed = ONE << np.uint64(target)
-    moves &= answers & board & ~state[OWN]
-    if pinned & bit:
+    if state[OTHER] & place == ZERO:
         for way in range(4):
-            if LINES[way, king] & bit:
-                moves &= LINES[way, king]
-    return moves | passed
+            if state[STRAIGHT if way < 2 else DIAGONAL] & place:
+                moves |= along(occupied, square, way)
+    elif state[DIAGONAL] & place:
+        moves = KNIGHT[square]
+    elif state[STRAIGHT] & place:
+        moves = NEAR[square]
+    else:
+        free = board & ~occupied
+        moves = (place << np.uint64(8)) & free
+        if square < 16 and board == ALL:
+            moves |= (moves << np.uint64(8)) & free
+        passed = TAKES[square] & (ONE << np.uint64(flag_of(state, EN_PASSANT, 63)))
+        moves |= (TAKES[square] & occupied) | passed
+    moves &= board & ~state[OWN]
+    if bound & place or passed:
+        left = moves
+        while left:
+            end = left & (~left + ONE)
+            left ^= end
+            target = lowest_bit(end)
+            gone = place | end | (end & passed) >> np.uint64(8)
+            if not is_safe(theirs, occupied, target if square == king else king, gone, target):
+                moves ^= end
+    if square == king and checkers == ZERO:
+        for right, between, target in CASTLES:
+            over = ONE << np.uint64((king + target) // 2)
+            is_free = state[FLAGS] & np.uint64(right) and occupied & np.uint64(between) == ZERO and moves & over
+            if is_free and is_safe(theirs, occupied, target, place, target):
+                moves |= ONE << np.uint64(target)
+    return moves
 
 
 @njit
@@ -216,3 +214,15 @@ def is_dead(state):
     if knights:
         return diagonal == ZERO and knights & (knights - ONE) == ZERO
     return diagonal & dark == ZERO or diagonal & ~dark == ZERO
+
+
+@njit
+def mark_passed(state, target):
+    """Notes the square past which a pawn went, if the mover has a pawn that may legally take it."""
+    passed = np.uint64(target) << EN_PASSANT
+    state[FLAGS] |= passed
+    found, pawns = survey(state), men_of(state, state[OWN])[0]
+    for square in (target - 9, target - 7):
+        if (pawns >> np.uint64(square)) & (moves_from(state, found, square, ALL) >> np.uint64(target)) & ONE:
+            return
+    state[FLAGS] ^= passed

@@ -17,60 +17,43 @@ from numba import njit
 from alphazero.game import Rules, count_bits, flip_rows, lowest_bit
 from alphazero.game.functions import plain
 from games.chess.moves import (
-    AROUND,
     COLOR,
     DIAGONAL,
     EN_PASSANT,
     FIFTY,
     FLAGS,
-    JUMPS,
+    LETTERS,
     ONE,
     OTHER,
     OWN,
-    PAWN,
     REPEATS,
     STRAIGHT,
     ZERO,
+    ends_of,
+    flag_of,
     has_move,
     is_dead,
+    mark_passed,
     men_of,
     moves_from,
     occupied_by_all,
+    piece_at,
     survey,
-    takes_en_passant,
-    words_of,
 )
 
-HISTORY, MOVES_A_WORD, MOST_QUIET = FLAGS + 1, 5, 100
+HISTORY = FLAGS + 1
+MOVES_A_WORD, MOST_QUIET = 5, 100
 PLIES = HISTORY + MOST_QUIET // MOVES_A_WORD
 STATE_WORDS = PLIES + 1
 COUNT = np.uint64(2**32 - 1)
 START = {5: "rnbqk/ppppp/5/PPPPP/RNBQK", 8: "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR"}
-LETTERS = ".BRQPNK"
-"""The place of a piece has its bits in the words of `moves.py`: bishops have 1 in word 0, knights in words 0 and 2."""
-PROMOTIONS = "nbr"
+PAWN, KING = LETTERS.index("P"), LETTERS.index("K")
+PROMOTED = tuple(LETTERS.index(letter) for letter in "NBRQ")
 KEPT = np.full(64, 15, np.uint64)
 """The rights to castle that are left when a piece leaves a square, or comes to it."""
 KEPT[[0, 4, 7, 56, 60, 63]] = 15 - np.array([2, 3, 1, 8, 12, 4], np.uint64)
 VALUES = (1, 3, 0, 5, 3)
 """The worth of pawns, knights, the king, what moves like a rook, and like a bishop; a queen does both."""
-
-
-@cache
-def ends_of(size: int) -> list[tuple[int, int, str]]:
-    """Each action's square, the square where it goes, and what a pawn becomes that is no queen."""
-    reach = [a | b for a, b in zip(words_of(AROUND, True), words_of(JUMPS), strict=True)]
-    squares = [8 * row + column for row in range(size) for column in range(size)]
-    ends = [(origin, target, "") for origin in squares for target in squares if reach[origin] >> target & 1]
-    last = 8 * (size - 2)
-    steps = [(column, column + step) for column in range(size) for step in (-1, 0, 1) if 0 <= column + step < size]
-    return ends + [(last + left, last + 8 + there, piece) for left, there in steps for piece in PROMOTIONS]
-
-
-@njit
-def flag_of(state, shift, mask):
-    """A number among the flags."""
-    return np.int64((state[FLAGS] >> shift) & np.uint64(mask))
 
 
 @njit
@@ -91,21 +74,10 @@ def turn_round(word, size):
 
 
 @njit
-def move_pieces(state, origin, target):
-    """Moves a piece, and takes what stands on its target, or what its pawn takes in passing; True if it takes."""
-    start, end = ONE << np.uint64(origin), ONE << np.uint64(target)
-    takes = occupied_by_all(state) & end != ZERO
-    is_other, removed = state[OTHER] & start != ZERO, start | end
-    if is_other and not (state[DIAGONAL] | state[STRAIGHT]) & start and not takes and (target - origin) % 8:
-        removed, takes = removed | (end >> np.uint64(8)), True
-    for plane in range(4):
-        piece = end if state[plane] & start else ZERO
-        state[plane] = (state[plane] & ~removed) | piece
-    if is_other and state[STRAIGHT] & end and abs(target - origin) == 2:  # the king castles
-        rook = np.uint64(0xA0) if target > origin else np.uint64(0x09)
-        state[STRAIGHT] ^= rook
-        state[OWN] ^= rook
-    return takes
+def taken_back(word, origin, target):
+    """The word of some pieces before one of all went from a square to an empty one."""
+    piece = (word >> np.uint64(target)) & ONE
+    return word ^ (piece << np.uint64(target) | piece << np.uint64(origin))
 
 
 @njit
@@ -121,32 +93,17 @@ def times_before(state, size):
         origin, target = move & 63, move >> 6
         if back & 1:  # the other player's
             origin, target = turned(origin, size), turned(target, size)
-        start, end = np.uint64(origin), np.uint64(target)
-        diagonal ^= ((diagonal >> end) & ONE) << start | ((diagonal >> end) & ONE) << end
-        straight ^= ((straight >> end) & ONE) << start | ((straight >> end) & ONE) << end
-        other ^= ((other >> end) & ONE) << start | ((other >> end) & ONE) << end
-        own ^= ((own >> end) & ONE) << start | ((own >> end) & ONE) << end
+        diagonal, straight = taken_back(diagonal, origin, target), taken_back(straight, origin, target)
+        other, own = taken_back(other, origin, target), taken_back(own, origin, target)
         if back & 1 == 0 and diagonal == state[DIAGONAL] and straight == state[STRAIGHT]:
             times += other == state[OTHER] and own == state[OWN]
     return times
 
 
-@njit
-def can_take_en_passant(state, target):
-    """The mover has a pawn that may legally take the one that went past `target`."""
-    found = survey(state)
-    pawns = men_of(state, state[OWN])[0]
-    for square in (target - 9, target - 7):
-        in_reach = (pawns >> np.uint64(square)) & (PAWN[square] >> np.uint64(target)) & ONE
-        if in_reach and takes_en_passant(found[0], found[1], found[2], square, target):
-            return True
-    return False
-
-
 # --- texts ---
 
-PLAIN_SURVEY, PLAIN_CAN_TAKE, PLAIN_IS_DEAD = (
-    np.errstate(over="ignore")(plain(rule)) for rule in (survey, can_take_en_passant, is_dead)
+PLAIN_SURVEY, PLAIN_MARK_PASSED, PLAIN_IS_DEAD = (
+    np.errstate(over="ignore")(plain(rule)) for rule in (survey, mark_passed, is_dead)
 )
 
 
@@ -188,16 +145,13 @@ def make_rules(size: int, longest: int) -> Rules:
     origins, targets = (np.array(column, np.uint8) for column in list(zip(*ends, strict=True))[:2])
     numbers = np.full((64, 64), -1, np.int16)
     numbers[origins[:pairs], targets[:pairs]] = np.arange(pairs)
-    diagonal, straight, other, own = state_of(START[size], size, 0)[:FLAGS]
-    rights = np.uint64(15 if size == 8 else 0)
-    last = 8 * (size - 1)
+    start = state_of(START[size], size, 0)
+    start[FLAGS] |= np.uint64(15 if size == 8 else 0)
 
     @njit
     def init(state):
         for word in range(STATE_WORDS):
-            state[word] = ZERO
-        state[DIAGONAL], state[STRAIGHT], state[OTHER], state[OWN] = diagonal, straight, other, own
-        state[FLAGS] = rights
+            state[word] = start[word]
 
     @njit
     def legal(state, legal_mask):
@@ -224,19 +178,19 @@ def make_rules(size: int, longest: int) -> Rules:
     @njit
     def step(state, action):
         origin, target = np.int64(origins[action]), np.int64(targets[action])
-        flags, place = state[FLAGS], np.uint64(origin)
-        is_pawn = (men_of(state, state[OWN])[0] >> place) & ONE == ONE
-        takes = move_pieces(state, origin, target)
-        if is_pawn and target >= last:
-            end = ONE << np.uint64(target)
-            piece = (action - pairs) % 3 if action >= pairs else 3
-            state[OTHER] &= ~end
-            if piece == 0:
-                state[OTHER] |= end
-            if piece != 2:
-                state[DIAGONAL] |= end
-            if piece >= 2:
-                state[STRAIGHT] |= end
+        flags, piece = state[FLAGS], piece_at(state, origin)
+        is_pawn, end = piece == PAWN, ONE << np.uint64(target)
+        taken = end >> np.uint64(8) if is_pawn and target == flag_of(state, EN_PASSANT, 63) else end
+        takes, gone = occupied_by_all(state) & taken != ZERO, ONE << np.uint64(origin) | taken
+        if is_pawn and target // 8 == size - 1:
+            piece = PROMOTED[(action - pairs) % 3 if action >= pairs else 3]
+        for word in range(3):
+            state[word] = (state[word] & ~gone) | np.uint64(piece >> word & 1) << np.uint64(target)
+        state[OWN] = (state[OWN] & ~gone) | end
+        if piece == KING and abs(target - origin) == 2:  # castles
+            rook = np.uint64(0xA0) if target > origin else np.uint64(0x09)
+            state[STRAIGHT] ^= rook
+            state[OWN] ^= rook
         castling = flags & KEPT[origin] & KEPT[target]
         quiet = 0 if is_pawn or takes else min(quiet_plies(state) + 1, MOST_QUIET)
         # a position whose castling or capture en passant is gone cannot come back
@@ -253,8 +207,8 @@ def make_rules(size: int, longest: int) -> Rules:
         else:
             for word in range(HISTORY, PLIES):
                 state[word] = ZERO
-        if is_pawn and target - origin == 16 and can_take_en_passant(state, turned(origin + 8, size)):
-            state[FLAGS] |= np.uint64(turned(origin + 8, size)) << EN_PASSANT
+        if is_pawn and target - origin == 16:
+            mark_passed(state, turned(origin + 8, size))
         state[PLIES] += ONE
 
     @njit
@@ -277,23 +231,19 @@ def make_rules(size: int, longest: int) -> Rules:
         repeats, quiet = min(flag_of(state, REPEATS, 3), 2) / 2, quiet_plies(state) / MOST_QUIET
         for row in range(size):
             for column in range(size):
-                square = np.uint64(8 * row + column)
-                piece = (
-                    (state[0] >> square) & ONE
-                    | ((state[1] >> square) & ONE) << ONE
-                    | ((state[2] >> square) & ONE) << np.uint64(2)
-                )
+                square = 8 * row + column
+                piece = piece_at(state, square)
                 if piece:
-                    owner = 0 if (state[OWN] >> square) & ONE else 6
-                    planes[owner + np.int64(piece) - 1, row, column] = 1.0
+                    owner = 0 if (state[OWN] >> np.uint64(square)) & ONE else 6
+                    planes[owner + piece - 1, row, column] = 1.0
                 planes[12, row, column] = 1.0
                 planes[13, row, column] = quiet
                 planes[14, row, column] = repeats
-                if rights:
+                if size == 8:
                     for right in range(4):
                         planes[15 + right, row, column] = (state[FLAGS] >> np.uint64(right)) & ONE
         passed = flag_of(state, EN_PASSANT, 63)
-        if rights and passed:
+        if passed:
             planes[19, passed // 8, passed % 8] = 1.0
 
     @njit

@@ -12,7 +12,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InputError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from games.chess.rules import ends_of
+from games.chess.moves import ends_of
 from tests.game.perft import count_games
 
 CHESS, GARDNER = (registry.load(name).game for name in ("chess", "gardner"))
