@@ -114,9 +114,10 @@ export class AnalyseView {
     this.desks.forEach((desk) => desk.board.turn(this.app.memory.side));
     this.moves.show(line, this.review.judged);
     this.review.show();
+    const focused = document.activeElement;
     for (const control of [this.first, this.back]) control.disabled = line.ply === 0;
     for (const control of [this.forth, this.last]) control.disabled = line.ply >= line.actions.length;
-    rescueFocus(this.node, this.desks[0].board);
+    rescueFocus(focused, this.node, this.desks[0].board);
     // nobody searches for a page that nobody sees
     if (document.hidden) this.desks.forEach((desk) => desk.end());
     else {

@@ -189,11 +189,12 @@ export class Desk {
     if (!this.shown) return;
     this.board.show(this.shown, { marks: this.marks(), best: this.pointed ?? null });
     const running = Boolean(this.stop);
+    const focused = document.activeElement;
     this.pauseButton.textContent = this.paused ? "Go on" : "Pause";
     this.pauseButton.disabled = !running && !this.paused;
     const full = this.report && this.report.simulations >= Math.min(this.report.room, MOST_LIMIT);
     this.deeperButton.disabled = !this.searchable || Boolean(full);
-    rescueFocus(this.node, this.board);
+    rescueFocus(focused, this.node, this.board);
     this.drawValue();
     if (this.fault) refill(this.numbers, this.fault);
     else if (this.report) {

@@ -65,9 +65,9 @@ export function redraw(node, ...children) {
   return node;
 }
 
-// Moves the focus elsewhere if what has it was disabled or hidden: else the next key would go to nobody.
-export function rescueFocus(node, elsewhere) {
-  const focused = document.activeElement;
+// Moves the focus elsewhere if what had it was disabled or hidden since: else the next key would go to nobody.
+// Some browsers take the focus from it at once, others when they draw.
+export function rescueFocus(focused, node, elsewhere) {
   if (node.contains(focused) && (focused.disabled || focused.closest("[hidden]"))) elsewhere.focus();
 }
 

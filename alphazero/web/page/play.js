@@ -150,14 +150,15 @@ export class PlayView {
     this.board.turn(this.app.memory.side);
     this.board.show(view, { hints: human, best });
     this.moves.show(line);
+    const focused = document.activeElement;
     // who types moves goes on typing when it is their turn again
-    if (!human) this.typing ||= this.form.contains(document.activeElement);
+    if (!human) this.typing ||= this.form.contains(focused);
     this.form.hidden = !human;
     this.undo.disabled = this.undoTarget() === null;
     this.redo.disabled = line.ply >= line.actions.length;
     this.hintButton.disabled = !human;
     this.resign.disabled = over || !this.pickers.some((picker) => picker.isHuman);
-    rescueFocus(this.node, this.board);
+    rescueFocus(focused, this.node, this.board);
     if (human) {
       if (this.typing && this.board.node.contains(document.activeElement)) this.typed.focus();
       this.typing = false;
