@@ -255,13 +255,7 @@ class Othello(Game):
         return "pass" if action == self.size**2 else f"{'abcdefgh'[col]}{row + 1}"
 
     def parse_action(self, text: str, state: np.ndarray) -> int:
-        if text.lower() == "pass":
-            return self.size**2
-        column, row = text.lower()
-        col, row_index = "abcdefgh"[: self.size].index(column), int(row) - 1
-        if not 0 <= row_index < self.size:
-            raise ValueError(text)
-        return self.size * row_index + col
+        return [self.format_action(action, state) for action in range(self.num_actions)].index(text.lower())
 
     def split_moves(self, text: str) -> list[str]:
         """Squares need no spaces between them, as in "f5d6c3", and may have hyphens."""
