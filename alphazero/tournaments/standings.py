@@ -39,9 +39,6 @@ MOST_CROSSED = 24
 """Contestants that a cross table on the page may have."""
 MOST_NAMED = 40
 """Contestants whose names fit beside a picture."""
-QUANTILES = (0.1, 0.5, 0.9)
-PLIES = ("mean", "interval", "quantile_10", "median", "quantile_90")
-"""The figures of the lengths of games, in `results.json`."""
 WIDEST = 12
 """Contestants whose cross table fits a terminal."""
 
@@ -84,9 +81,10 @@ class Standings:
         self.game, self.anchor = game, anchor or ("random" if "random" in self.names else None)
         self.counts = tally(self.names, records)
         """`int64[n, n, 3]`: wins, draws and losses of i beginning against j."""
-        seated = self.counts
-        if game.num_players == 1:  # nobody begins: each has half of its games in each place
-            seated = (seated + seated.swapaxes(0, 1)[..., ::-1]) / 2
+        self.both = self.counts + self.counts.swapaxes(0, 1)[..., ::-1]
+        """The same of i against j, whoever began."""
+        # where nobody begins, each has half of its games in each place
+        seated = self.both / 2 if game.num_players == 1 else self.counts
         self.ratings: Ratings = rate(seated, self.names.index(self.anchor) if self.anchor else None)
         self.opening_plies = max((len(record.opening) for record in records), default=0)
         self.forfeits = Counter(record.contestants[record.result == "1-0"] for record in records if record.forfeit)
@@ -118,14 +116,9 @@ class Standings:
         found = {}
         for pairing, different in games.items():
             if different:
-                wins, draws, losses = self._both(*map(self.names.index, pairing)).tolist()
+                wins, draws, losses = self.both[*map(self.names.index, pairing)].tolist()
                 found[pairing] = wins, draws, losses, len(different)
         return found
-
-    def _both(self, i: int, j: int) -> np.ndarray:
-        """`int64[3]`: wins, draws and losses of i against j, whoever began."""
-        both: np.ndarray = self.counts[i, j] + self.counts[j, i][::-1]
-        return both
 
     @property
     def distinct_games(self) -> int:
@@ -136,10 +129,6 @@ class Standings:
     def num_played_on(self) -> int:
         """Pairs that an adaptive tournament gave more games than it was asked for."""
         return sum(wins + draws + losses > self.tournament.games for wins, draws, losses, _ in self.matches.values())
-
-    def score(self, i: int, j: int) -> float | None:
-        """Points a game of i against j, by their numbers; None if they have not met."""
-        return _score(self._both(i, j))
 
     @cached_property
     def _times(self) -> dict[str, float]:
@@ -152,19 +141,20 @@ class Standings:
         return {name: 1000 * seconds[name] / max(1, moves[name]) for name in self.names}
 
     def _row(self, i: int, below: int | None) -> Row:
-        first, second = self.counts[i].sum(axis=0), self.counts[:, i].sum(axis=0)[::-1]
-        name, score = self.names[i], _score(first + second)
+        first, both = self.counts[i].sum(axis=0), self.both[i].sum(axis=0)
+        name, score = self.names[i], score_of(both)
         lengths = (_length(each, name) for each in self.records if name in each.contestants)
-        wins, draws, losses = (first + second).tolist()
+        wins, draws, losses = both.tolist()
         return Row(
             name, wins, draws, losses, self.forfeits[name], 0.5 if score is None else score,
-            score_interval(wins, draws, losses), None if self.game.num_players == 1 else _score(first),
+            score_interval(wins, draws, losses), None if self.game.num_players == 1 else score_of(first),
             self._times[name], tuple(lengths), float(self.ratings.elo[i]),
             float(self.ratings.errors[i]), None if below is None else self.ratings.superiority(i, below),
         )  # fmt: skip
 
 
-def _score(counts: np.ndarray) -> float | None:
+def score_of(counts: np.ndarray) -> float | None:
+    """Points a game by wins, draws and losses, `int64[3]`; None without a game."""
     total = counts.sum()
     return float((counts[WIN] + counts[DRAW] / 2) / total) if total else None
 
@@ -230,7 +220,8 @@ def cross_cells(standings: Standings) -> tuple[tuple[str, ...], list[tuple[str, 
     head = ("", "score in % against", *(str(number) for number in range(1, len(order) + 1)))
     lines = []
     for number, i in enumerate(order, 1):
-        words = ("-" if i == j else "" if (x := standings.score(i, j)) is None else f"{100 * x:.1f}" for j in order)
+        both = standings.both[i]
+        words = ("-" if i == j else "" if (x := score_of(both[j])) is None else f"{100 * x:.1f}" for j in order)
         lines.append((str(number), standings.names[i], *words))
     return head, lines
 
@@ -276,8 +267,11 @@ def as_json(standings: Standings, more: Mapping[str, Mapping[str, Any]] | None =
     for row in rows.values():
         lengths, row["plies"] = row.pop("lengths"), None
         if lengths:
-            figures = *mean_with_interval(np.array(lengths)), *np.quantile(lengths, QUANTILES)
-            row["plies"] = dict(zip(PLIES, figures, strict=True))
+            mean, interval = mean_with_interval(np.array(lengths))
+            low, median, high = np.quantile(lengths, (0.1, 0.5, 0.9))
+            row["plies"] = {
+                "mean": mean, "interval": interval, "quantile_10": low, "median": median, "quantile_90": high,
+            }  # fmt: skip
     ratings, tournament = standings.ratings, standings.tournament
     return {
         "contestants": [{**rows[name], **(more or {}).get(name, {})} for name in standings.names],

@@ -13,7 +13,7 @@ from alphazero.catalogue import registry
 from alphazero.game.record import GameRecord
 from alphazero.matches.intervals import score_interval
 from alphazero.players.contestants import ContestantText
-from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text, write_report
+from alphazero.tournaments.standings import Standings, as_csv, as_json, as_text, score_of, write_report
 from alphazero.tournaments.tournament import make_tournament
 from tests.game.double_move_game import DoubleMove
 from tests.search.row_game import ROW
@@ -62,7 +62,7 @@ def test_scores_by_hand(standings):
     first, second = standings.rows_of(["<b>", "a"])
     assert first.name == "a" and first.better_than_next > a.better_than_next and second.better_than_next is None
     assert a.lengths == (5, 5, 6, 5) and b.lengths == (5, 5, 5, 5)
-    assert standings.score(0, 1) == 0.75 and standings.score(1, 0) == 0.25
+    assert score_of(standings.both[0, 1]) == 0.75 and score_of(standings.both[1, 0]) == 0.25
 
 
 def test_time_is_shared_among_the_moves_that_each_has_chosen(standings):
@@ -126,7 +126,7 @@ def test_doubts_are_said():
     records = [RECORDS[0], RECORDS[1], record("a", "c", 0, "1-0"), record("c", "a", 1, "0-1")]
     standings = Standings(tournament, records, TIC_TAC_TOE)
     assert "Warning: c: nothing but wins or nothing but losses" in as_text(standings)
-    assert standings.score(1, 2) is None
+    assert score_of(standings.both[1, 2]) is None
 
 
 def test_who_never_moved_first_has_no_score_of_moving_first():
