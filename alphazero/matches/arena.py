@@ -176,10 +176,7 @@ class Arena:
 
     def _seat_waiting_games(self) -> bool:
         """Gives free rows to waiting games; false when nothing is left to play."""
-        for row in np.flatnonzero(self._games < 0):
-            game = next(self._waiting, None)
-            if game is None:
-                break
+        for row, game in zip(np.flatnonzero(self._games < 0), self._waiting, strict=False):
             opening = self._opening_of(group_of(self._kernels.game, game // self._boards))
             self._games[row] = game
             self._states[row], self._to_play[row] = opening.state, opening.to_play

@@ -184,11 +184,9 @@ class Ended(NamedTuple):
 def compared(first: Ended, second: Ended) -> Ended:
     """One game of a match in a game for one: who has more points has won."""
     earned = first.earned[0], second.earned[1]
-    outcome = first.outcome if first.forfeit else second.outcome
-    if not (first.forfeit or second.forfeit):
-        outcome = (earned[0] > earned[1]) - (earned[0] < earned[1])
-    forfeit = first.forfeit or second.forfeit
-    return Ended(first.number // 2, first.actions, outcome, (0.0, 0.0), forfeit, earned, second.actions)
+    lost = first if first.forfeit else second
+    outcome = lost.outcome if lost.forfeit else (earned[0] > earned[1]) - (earned[0] < earned[1])
+    return Ended(first.number // 2, first.actions, outcome, (0.0, 0.0), lost.forfeit, earned, second.actions)
 
 
 # --- the report ---

@@ -146,9 +146,8 @@ def _play(
             mine = np.flatnonzero(~terminal & (owners[rows, to_play] == contestant))
             if len(mine):
                 actions[mine] = players[contestant].select_actions(states[mine], first_game + mine, plies[mine])
-        going_on = np.flatnonzero(~terminal)
-        chosen = actions[going_on].clip(0, legal.shape[1] - 1)
-        if not (legal[going_on, chosen] & (chosen == actions[going_on])).all():
+        chosen = actions.clip(0, legal.shape[1] - 1)
+        if not (terminal | (legal[rows, chosen] & (chosen == actions))).all():
             raise IllegalAction("a contestant chose an action that is not legal")
         kernels.play(states, to_play, actions)
-        plies[going_on] += 1
+        plies += ~terminal
