@@ -25,7 +25,7 @@ from alphazero.game import lowest_bit
 ZERO, ONE, ALL = np.uint64(0), np.uint64(1), np.uint64(2**64 - 1)
 DIAGONAL, STRAIGHT, OTHER, OWN, FLAGS = range(5)
 EN_PASSANT, FIFTY, REPEATS, COLOR = (np.uint64(shift) for shift in (4, 10, 17, 19))
-LETTERS = ".BRQPNK"
+LETTERS = ".BRQPNK."
 """A piece's number, its place here, has its bits in the words 0 to 2: bishops have 1 in word 0, knights in 0 and 2."""
 PROMOTIONS = "nbr"
 CASTLES = ((1, 0x60, 6), (2, 0x0E, 2))

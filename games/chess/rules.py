@@ -242,9 +242,10 @@ def make_rules(size: int, longest: int) -> Rules:
                 if size == 8:
                     for right in range(4):
                         planes[15 + right, row, column] = (state[FLAGS] >> np.uint64(right)) & ONE
-        passed = flag_of(state, EN_PASSANT, 63)
-        if passed:
-            planes[19, passed // 8, passed % 8] = 1.0
+        if size == 8:
+            passed = flag_of(state, EN_PASSANT, 63)
+            if passed:
+                planes[19, passed // 8, passed % 8] = 1.0
 
     @njit
     def heuristic(state):

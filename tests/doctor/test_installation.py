@@ -95,3 +95,14 @@ def test_tables_are_plain_and_narrow():
     assert [show_bytes(n) for n in (0, 999, 1500, 999_999, 10**9, 5 * 10**12)] == [
         "0 bytes", "999 bytes", "1.5 kB", "1000 kB", "1.0 GB", "5.0 TB",
     ]  # fmt: skip
+
+
+def test_the_processor_is_timed_beside_a_gpu_that_cannot_be_used(monkeypatch):
+    """It may be full, or another program's."""
+
+    def fail(*arguments):
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(installation.torch.accelerator, "is_available", lambda *arguments: True)
+    monkeypatch.setattr(installation.torch.accelerator, "synchronize", fail)
+    assert 0 <= installation._best_times({"nothing": int})["nothing"] < 1

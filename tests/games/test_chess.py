@@ -12,7 +12,7 @@ from alphazero.catalogue import registry
 from alphazero.errors import IllegalAction, InputError
 from alphazero.game import Position
 from alphazero.game.kernels import Kernels
-from games.chess.moves import ends_of
+from games.chess.moves import EN_PASSANT, FLAGS, ends_of
 from tests.game.perft import count_games
 
 CHESS, GARDNER = (registry.load(name).game for name in ("chess", "gardner"))
@@ -371,3 +371,12 @@ def test_a_promotion_is_chosen_by_the_piece():
     clicks = {click.name: (click.cells, click.choice) for click in GARDNER.position("5/P3k/5/5/4K w").view.clicks}
     assert clicks["a4a5q"] == ((5, 0), "queen") and clicks["a4a5n"] == ((5, 0), "knight")
     assert clicks["e1e2"] == ((24, 19), "")
+
+
+def test_a_damaged_state_of_gardner_is_seen_within_its_planes():
+    """Nothing is taken en passant there, so it has no plane for that."""
+    game, planes = registry.load("gardner").game, np.zeros((20, 5, 5), np.float32)
+    state = game.start().state.copy()
+    state[FLAGS] |= np.uint64(40) << EN_PASSANT
+    game.rules.observe(state, planes[: len(game.start().observation)])
+    assert planes[:15].any() and not planes[15:].any()

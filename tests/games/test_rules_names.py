@@ -8,9 +8,9 @@ from alphazero.catalogue import registry
 from alphazero.fingerprint import name_rules
 
 NAMES = {
-    "breakthrough": "4e67550389ef4bb15d81", "chess": "231af7b79e6b74cb187c", "connect4": "364d6d7a72baa8998665",
+    "breakthrough": "4e67550389ef4bb15d81", "chess": "02ca570e30431e7f0305", "connect4": "364d6d7a72baa8998665",
     "dots_and_boxes": "b3e0100099cee18132e6", "draughts": "df070fb71ee1aa446a57", "gomoku": "5498771cb546042482b2",
-    "gardner": "5313a527e8d78a487749",
+    "gardner": "e183a9dc82eb1b676e97",
     "gomoku15": "07e400f2d5f4c73492bf", "hex": "0fb69df110d517f24f28",
     "hex_swap": "6f200b9a03cd195b660a", "nim": "ce7aff685f315e2683f4",
     "othello": "f39306b3b59cd303c031", "othello6": "05bf9363d430889e9c52", "tictactoe": "75d0966ecf2fc4009a1a",

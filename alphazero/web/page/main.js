@@ -113,7 +113,7 @@ class App {
     this.game = game;
     document.getElementById("game").value = game.game;
     this.line = new Line(this.engine, game.game);
-    this.memory = { ...JSON.parse(recall("sessionStorage", `game ${game.game}`)), overlay: this.memory.overlay };
+    this.memory = { ...remembered(game.game), overlay: this.memory.overlay };
     this.fresh();
     return true;
   }
@@ -276,6 +276,14 @@ function remember(storage, name, text) {
     window[storage].setItem(name, text);
   } catch {
     // a browser that keeps nothing begins with the usual theme and players
+  }
+}
+
+function remembered(game) {
+  try {
+    return JSON.parse(recall("sessionStorage", `game ${game}`)) ?? {};
+  } catch {
+    return {};
   }
 }
 
