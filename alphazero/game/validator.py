@@ -22,7 +22,7 @@ from alphazero.game.laws.compiled import CHECKED, begin_compiling, compare
 from alphazero.game.laws.laws import Laws, check_declaration
 from alphazero.game.laws.questions import Facts
 from alphazero.game.python_game import PythonGame
-from alphazero.game.rules import shown_words
+from alphazero.game.rules import by_player, shown_words
 from alphazero.settings import check_range
 
 SLOW = 300.0
@@ -133,21 +133,26 @@ class Check(Laws):
             words = (written := self.write(self.line)).split()
             read = self.call("split_moves", lambda: list(self.game.split_moves(written)))
             self.must(read == words, f"`split_moves` must find the words of `format_action` in {quote(written)}")
-        end, ended = Position(self.game, state.copy(), player, ()), "draw"
+        value, ended = facts.terminal_value[0], "draw"
         if self.game.num_players == 1:
-            findings.points.append(end.points)
-            ended = f"{end.points:g} {self.game.score.unit if self.game.score else 'points'}"
-        else:
-            findings.endings.add(end.results)
-            winners = [winner + 1 for winner in end.winners]
-            findings.last_mover_won += [winners == [before + 1]] * (len(winners) == 1)
-            if self.game.value_shape:
-                findings.outcomes[winners[0] if len(winners) == 1 else 0] += 1
-                ended = f"won: player {', '.join(map(str, winners))}"
-            else:
-                findings.outcomes[end.outcome] += 1
-                ended = f"player {winners[0]} has won" if end.outcome else ended
-        findings.example = findings.example or f"{self.write(self.line)}\n{self.game.render(state, player)}\n{ended}"
+            findings.points.append(Position(self.game, state.copy(), player, ()).points)
+            ended = f"{findings.points[-1]:g} {self.game.score.unit if self.game.score else 'points'}"
+        elif self.game.value_shape:
+            best = np.flatnonzero(np.array(facts.terminal_value) == max(facts.terminal_value)).tolist()
+            winners = [(player + place) % self.game.num_players for place in best]
+            findings.last_mover_won += [winners == [before]] * (len(winners) == 1)
+            ended = f"won: player {', '.join(str(winner + 1) for winner in winners)}"
+            findings.outcomes[winners[0] + 1 if len(winners) == 1 else 0] += 1
+        elif value:
+            winner = player if value > 0 else 1 - player
+            findings.last_mover_won.append(winner == before)
+            ended = f"player {winner + 1} has won"
+        if self.game.num_players > 1:
+            findings.endings.add(by_player(np.array(facts.terminal_value), player, self.game.num_players))
+        drawn = f"{self.write(self.line)}\n{self.game.render(state.copy(), player)}\n{ended}"
+        findings.example = findings.example or drawn
+        if self.game.num_players == 2:
+            findings.outcomes[int(np.sign(value if player == 0 else -value))] += 1
         findings.lengths.append(plies)
         if isinstance(self.game, PythonGame) and self.game.cut(self.game.object_of(state)):
             findings.cut.append(findings.num_games)
@@ -198,7 +203,8 @@ class Check(Laws):
             kept = [s for s in range(len(cells)) if not facts.image(cells[s], actions[s]).difference(facts)]
         if len(kept) < len(cells) and self.game.compiled:
             what = "of a game with dice" if self.game.num_outcomes else "that change the start position"
-            self.findings.warnings.append(f"symmetries {what} could not be checked; write `transform`")
+            told = f"symmetries {what} could not be checked; write `transform`"
+            self.findings.warnings.append(told)
         for number, (line, symmetry) in enumerate(itertools.product(lines, kept[1:])):
             if number and time.monotonic() > deadline:
                 if number < len(kept) - 1:
@@ -232,8 +238,10 @@ class Check(Laws):
                     self.ask("step", image, player, actions[symmetry].tolist().index(action))
                     law += " go with `step`, before and after which it must give the same words: does it forget one?"
                     self.must(np.array_equal(image[:shown], child[:shown]), law, state, player)
-                    law = f"`transform` by symmetry {symmetry} must keep what dice bring: each position that can come "
-                    law += "of the image is the image of one that can come, and as likely"
+                    law = (
+                        f"`transform` by symmetry {symmetry} must keep what dice bring: each position that can come of "
+                    )
+                    law += "the image is the image of one that can come, and as likely"
                     found = self.spread(child, player, 0)
                     same = due.keys() == found.keys() and np.allclose(list(due.values()), [found[key] for key in due])
                     self.must(same, law, state, player)

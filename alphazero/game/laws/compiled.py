@@ -62,8 +62,9 @@ def _difference(check: Laws, kernels: Kernels, number: int, going_on: list[tuple
     (legal,), (over,), (found,) = kernels.describe_all(states)
     if check.game.rules.to_play is not None:
         kernels.find_movers(states, to_play)
-    values, (planes,) = tuple(np.atleast_1d(found).tolist()), kernels.observations(states)
-    facts = Facts(bool(over), int(to_play[0]), values, legal, planes)
+    facts = Facts(
+        bool(over), int(to_play[0]), tuple(np.atleast_1d(found).tolist()), legal, kernels.observations(states)[0]
+    )
     if (wrong := first.difference(facts.kept())) or over:
         return wrong
     choice, rare = np.flatnonzero(legal), number % (1 + len(check.visited) // CHECKED) == 0
@@ -78,7 +79,9 @@ def _difference(check: Laws, kernels: Kernels, number: int, going_on: list[tuple
         shown = np.empty((1, check.game.dice_in_a_row), np.int64)
         kernels.bind(_roll).plain(copies[0], movers, 0, [number], [0], np.empty(check.game.num_outcomes), shown)
         outcomes = kernels.roll(copies[1], to_play, 0, np.array([number]), np.zeros(1, np.int64))
-        if not all(map(np.array_equal, (copies[0], movers, shown), (copies[1], to_play, outcomes))):
+        if not (
+            np.array_equal(copies[0], copies[1]) and np.array_equal(shown, outcomes) and np.array_equal(movers, to_play)
+        ):
             wrong = "chance` or `settle"
     if rare and kernels.canonicalize is not None:
         plain, symmetry = states.copy(), np.zeros(1, np.int64)

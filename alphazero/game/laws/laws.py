@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from alphazero.errors import listed, quote
-from alphazero.game.laws.questions import NUMBER, Facts, Questions
+from alphazero.game.laws.questions import Facts, Questions
 from alphazero.game.reading.moves import meant_by
 from alphazero.game.rules import Rules, Score, points_so_far, shown_words, without_points
 
@@ -82,7 +82,7 @@ def check_declaration(laws: Questions) -> None:
 def _is_sound(score: Any) -> bool:
     return (
         isinstance(score, Score)
-        and all(isinstance(number, NUMBER) for number in (score.low, score.high))
+        and all(isinstance(number, int | float | np.number) for number in (score.low, score.high))
         and -math.inf < score.low < score.high < math.inf
         and isinstance(score.unit, str)
     )

@@ -21,18 +21,22 @@ from alphazero.game.rules import Rules
 
 STUCK = 20.0
 """Seconds after which a rule that has not come back is taken for an endless loop."""
-NUMBER = int | float | np.number
 WRITES = lambda value: value is None, "write into the array that it is given and return nothing"
 ANSWERS: dict[str, tuple[Callable[[Any], Any], str]] = {
-    **dict.fromkeys(("init", "legal", "step", "observe", "transform", "settle", "returns"), WRITES),
+    **dict.fromkeys(("init", "legal", "step", "observe", "transform"), WRITES),
+    "settle": WRITES,
     "chance": (
-        lambda count: isinstance(count, int | np.integer) and count >= 0,
+        lambda value: isinstance(value, int | np.integer) and value >= 0,
         "give the number of outcomes, 0 or more",
     ),
-    "is_terminal": (lambda over: over is not None, "give True or False, so it needs a `return`"),
-    "terminal_value": (lambda value: isinstance(value, NUMBER), "give -1, 0 or 1 for the player to move"),
+    "is_terminal": (lambda value: value is not None, "give True or False, so it needs a `return`"),
+    "terminal_value": (
+        lambda value: isinstance(value, int | float | np.number),
+        "give -1, 0 or 1 for the player to move",
+    ),
+    "returns": WRITES,
     "heuristic": (
-        lambda value: isinstance(value, NUMBER) and -1 < value < 1,
+        lambda value: isinstance(value, int | float | np.number) and -1 < value < 1,
         "give a number between -1 and 1 for the player to move",
     ),
 }
