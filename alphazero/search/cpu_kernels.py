@@ -54,7 +54,7 @@ def leaves_of(step, first, end, count):
 
 @inlined
 def leaves_with_dice(step, first, end, count):
-    """Those of `game.kernels._advance_to_die`."""
+    """The arguments of `game.kernels._advance_to_die` for some walks of a step."""
     return (*leaves_of(step, first, end, count), step.walks.chances[first:end], step.probabilities)
 
 

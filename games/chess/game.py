@@ -8,7 +8,6 @@ from functools import cached_property
 import numpy as np
 
 from alphazero.game import Board, Clicks, Colors, Game, Piece, Position, edge_labels, grid_cells
-from alphazero.game.functions import plain
 from games.chess import rules
 from games.chess.moves import COLOR, EN_PASSANT, FIFTY, FLAGS, LETTERS, OWN, REPEATS, ends_of, piece_at
 from games.chess.rules import COUNT, HISTORY, MOST_QUIET, PLIES, STATE_WORDS, square_of
@@ -88,7 +87,7 @@ class Chess(Game):
 
     def letter_at(self, state: np.ndarray, square: int) -> str:
         """The piece on a square, as a capital letter, or a dot."""
-        return LETTERS[plain(piece_at)(state, square)]
+        return LETTERS[piece_at.py_func(state, square)]
 
     def letters(self, state: np.ndarray) -> str:
         """The piece on each of the squares `names`, White's as capital letters, or a dot."""

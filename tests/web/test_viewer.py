@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from alphazero.catalogue import registry
 from alphazero.web import message
-from alphazero.web.engine import QUICK, WATCHED, Engine, Stage
+from alphazero.web.engine import OF_TABLE, OTHERS, WATCHED, Engine, Stage
 from alphazero.web.message import Question
 from alphazero.web.server import MOST_VIEWERS, PageServer
 from alphazero.web.viewer import MOST_QUICK, MOST_SEARCHES, MOST_WAITING
@@ -118,7 +118,7 @@ VALUES += [{"id": "mcts"}, {"id": "random", "step": 5}, "tictactoe", "nim"]
 
 def messages(count: int, seed: int):
     """Random messages, sound ones with random fields, and pieces of them."""
-    rng, kinds = random.Random(seed), [*QUICK, *WATCHED, "move", "x", ""]
+    rng, kinds = random.Random(seed), [*OF_TABLE, *OTHERS, *WATCHED, "move", "x", ""]
     for number in range(count):
         message = {"id": 10**6 + number, "ask": rng.choice(kinds), "game": rng.choice(("tictactoe", "nim", "?"))}
         for _ in range(rng.randrange(4)):
