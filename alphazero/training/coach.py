@@ -16,11 +16,12 @@ from alphazero.players.player import Player
 from alphazero.storage.files import write_sealed_json
 from alphazero.storage.formats import EVALUATION, EVALUATION_SEAL
 from alphazero.storage.run_folder import RunFolder
+from alphazero.training.parts.gate import benchmark_figures, judge, net_player, play_matches, score
 from alphazero.training.parts.journal import Journal, TensorBoard, Tracker
 from alphazero.training.parts.lineup import Lineup, Run
 from alphazero.training.parts.pace import Pace
 from alphazero.training.parts.resume import begin, commit, keep, read_saved, restore, save
-from alphazero.training.parts.steps import benchmark_figures, judge, learn, net_player, play, play_matches, score
+from alphazero.training.parts.steps import learn, play
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import ReplayBuffer
 from alphazero.training.selfplay.calibration import compile_all

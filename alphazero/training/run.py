@@ -35,9 +35,9 @@ from alphazero.storage.run_folder import RunFolder, RunLog
 from alphazero.storage.run_names import resolve_checkpoint
 from alphazero.training.coach import Coach
 from alphazero.training.config import RunConfig
+from alphazero.training.parts.gate import describe_matches
 from alphazero.training.parts.journal import Wandb
 from alphazero.training.parts.lineup import check_growth, read_net_settings
-from alphazero.training.parts.steps import describe_matches
 from alphazero.training.plan import RunPlan
 from alphazero.training.report import make_report
 

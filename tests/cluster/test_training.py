@@ -21,7 +21,7 @@ from alphazero.storage.run_folder import RunFolder
 from alphazero.training import coach as coach_module
 from alphazero.training.coach import Coach
 from alphazero.training.config import GateConfig, RunConfig
-from alphazero.training.parts import steps
+from alphazero.training.parts import gate
 from alphazero.training.parts.arrivals import Arrivals, Chunk, unpack
 from alphazero.training.replay_buffer import read_samples
 from alphazero.training.run import TrainedRun, train
@@ -197,7 +197,7 @@ def test_a_generation_of_games_that_waited_has_figures_and_keeps_to_its_minutes(
         won = SimpleNamespace(score=1.0, num_games=2, distinct_games=2, decides=lambda *_: True)
         return [(won, 1.0)]
 
-    monkeypatch.setattr(steps, "play_in_time", planted)
+    monkeypatch.setattr(gate, "play_in_time", planted)
     config = replace(QUICK, gate=GateConfig(games=1_000_000, simulations=64), minutes=1.0)
     play(folder, FakeCluster([machine("a")]), 1, config)
     games, samples = played(folder, 1), read_samples(folder / "replay_0001.npz", GAME.game)

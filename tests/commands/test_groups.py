@@ -12,7 +12,7 @@ from alphazero.commands import publish, tournament, train
 from alphazero.matches.arena import play_in_time
 from alphazero.matches.result import MatchResult
 from alphazero.storage.checkpoint import load_checkpoint
-from alphazero.training.parts import steps
+from alphazero.training.parts import gate
 
 TRAINING = shlex.split(
     "--game tictacmo --generations 2 --net.blocks 1 --net.channels 8 --search.num-simulations 4 "
@@ -28,7 +28,7 @@ def test_gate_matches_and_publications_have_whole_groups(tmp_path: Path, monkeyp
         asked.append(words[3])
         return play_in_time(*words)
 
-    monkeypatch.setattr(steps, "play_in_time", play)
+    monkeypatch.setattr(gate, "play_in_time", play)
     train.main([*TRAINING, "--run", str(run)])
     assert len(asked) == 3 and not any(games % 6 for games in asked)  # two gates, and the match at the end
     [match] = json.loads((run / "evaluation.json").read_text())["matches"]

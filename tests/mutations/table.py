@@ -425,7 +425,7 @@ MUTATIONS = [
         ("Tally.add", instead("if self._in_a_row == 3: ...", "pass"),
          "test_three_in_a_row_stop_the_run_with_a_diagnosis"),
     ),
-    *in_file("alphazero/training/parts/steps.py", "tests/training/test_coach.py",
+    *in_file("alphazero/training/parts/gate.py", "tests/training/test_coach.py",
         ("judge", instead("not played or ...", "True"),
          "test_a_candidate_below_the_threshold_does_not_take_over"),
         ("_threshold", instead("(num_games + 1) / (2 * num_games)", "0.55"),

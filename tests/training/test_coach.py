@@ -41,12 +41,12 @@ from alphazero.training.config import (
     RunConfig,
     SelfPlayConfig,
 )
+from alphazero.training.parts import gate as gate_module
 from alphazero.training.parts import pace as pace_module
-from alphazero.training.parts import steps as steps_module
+from alphazero.training.parts.gate import benchmark_figures, play_against
 from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.lineup import Lineup
 from alphazero.training.parts.pace import Pace, seconds_left
-from alphazero.training.parts.steps import benchmark_figures, play_against
 from alphazero.training.plan import RunPlan
 
 TINY = RunConfig(
@@ -292,7 +292,7 @@ def test_a_run_ends_with_the_stronger_net(prepared, scores, promoted, monkeypatc
         )
         return [(result, 1.0)]
 
-    monkeypatch.setattr(steps_module, "play_in_time", planted)
+    monkeypatch.setattr(gate_module, "play_in_time", planted)
     monkeypatch.setattr(pace_module, "LAST_GATE_GAMES", 400)
     assert [judged(prepared, number)["promoted"] for number in (1, 2, 3)] == promoted
     assert asked == [6, 6, 400]  # six games cannot tell so little apart
@@ -404,7 +404,7 @@ def test_matches_are_over_in_their_time(prepared, monkeypatch):
     monkeypatch.setattr(arena, "time", SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now))
     coach = prepared
     players = RandomPlayer(coach.lineup.kernels, 1), RandomPlayer(coach.lineup.kernels, 2)
-    monkeypatch.setattr(steps_module, "net_player", lambda *_: players[0])
+    monkeypatch.setattr(gate_module, "net_player", lambda *_: players[0])
     for ply_seconds, plies, limit, num_games, least, most in (
         (1 / 256, 9.0, 8.0, 300, 100, 298),
         (1 / 2000, 600.0, 7.0, 20, 20, 20),

@@ -28,7 +28,7 @@ from alphazero.training import coach as coach_module
 from alphazero.training import plan
 from alphazero.training.coach import Coach
 from alphazero.training.config import SelfPlayConfig
-from alphazero.training.parts import journal, lineup, steps
+from alphazero.training.parts import gate, journal, lineup, steps
 from alphazero.training.parts.journal import Journal
 from alphazero.training.parts.lineup import Lineup, same_sizes
 from alphazero.training.plan import RunPlan
@@ -276,7 +276,7 @@ def test_a_slow_game_keeps_to_its_minutes(tmp_path, caplog, monkeypatch):
     loaded = registry.load(SLOW)
     (rules,) = [module for module in sys.modules.values() if getattr(module, "__file__", None) == SLOW]
     clock = SimpleNamespace(monotonic=lambda: now, perf_counter=lambda: now, process_time=lambda: now, sleep=sleep)
-    for module in (rules, lineup, journal, steps, games, plan, arena):
+    for module in (rules, lineup, gate, journal, steps, games, plan, arena):
         monkeypatch.setattr(module, "time", clock)
     caplog.set_level("INFO")
     config = replace(loaded.presets()["quick"], minutes=0.1, net=TINY.net)

@@ -24,9 +24,9 @@ from alphazero.storage.manifest import Manifest
 from alphazero.storage.run_folder import RunFolder
 from alphazero.storage.schema import Count, Counts, Seconds, Text, Texts, check
 from alphazero.training.config import settings_by_name
+from alphazero.training.parts.gate import UNCONTESTED
 from alphazero.training.parts.journal import Generation
 from alphazero.training.parts.lineup import Run
-from alphazero.training.parts.steps import UNCONTESTED
 from alphazero.training.plan import RunPlan
 from alphazero.training.replay_buffer import Samples, read_samples
 from alphazero.training.selfplay.games import saved_arrays
