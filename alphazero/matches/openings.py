@@ -222,8 +222,12 @@ def _draw_all(game: Game, plies: int, seed: int) -> Iterator[Position]:
 
 def _wins_at_once(position: Position) -> bool:
     """Whether an action of the player to move ends the game and wins it against another player."""
-    children = map(position.play, position.legal_actions if position.game.num_players > 1 else ())
-    return any(child.terminal and child.winners == (position.to_play,) for child in children)
+    kernels, actions = kernels_of(position.game), np.array(position.legal_actions)
+    states, movers = np.repeat(position.state[None], len(actions), 0), np.full(len(actions), position.to_play, np.int8)
+    kernels.play(states, movers, actions)
+    _, ends, _ = kernels.describe_all(states)
+    alone = position.game.num_players == 1
+    return not alone and any(position.play(action).winners == (position.to_play,) for action in actions[ends])
 
 
 def _places(game: Game) -> Callable[[Position], tuple[int, bytes]]:
