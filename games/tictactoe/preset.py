@@ -19,6 +19,6 @@ def presets(game: Game) -> dict[str, RunConfig]:
         self_play=SelfPlayConfig(games_per_generation=256, num_slots=128, temperature_plies=4),
         learner=LearnerConfig(batch_size=128, sample_reuse=4),
         gate=GateConfig(games=100, simulations=2),  # few simulations: else all good nets draw
-        evaluation=EvaluationConfig(opponents=("random", "minimax:9"), games=200),
+        evaluation=EvaluationConfig(opponents=("random", "minimax:9"), games=180),  # it has 95 openings
     )
     return {"quick": quick, "standard": replace(quick, generations=60), "strong": replace(quick, generations=120)}
